@@ -155,44 +155,36 @@ compilers:
 
 BENCH := .venv-bench/bin/python
 
-bench: cargo ## all benchmarks against the peers, then the report (hours; resumes)
+# The peers at their versions, and this build, in .venv-bench.
+bench-env: cargo
 	@benchmarks/setup.sh
+
+bench: bench-env ## all benchmarks against the peers, then the report (hours; resumes)
 	@$(BENCH) -m benchmarks.run full
 	@$(BENCH) -m benchmarks.run engine
 	@$(BENCH) -m benchmarks.report
 
-bench-quick: cargo ## the benchmarks that matter most, then their report (under five minutes)
-	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
-	@benchmarks/setup.sh self
+bench-quick: bench-env ## the benchmarks that matter most, then their report, into target (under five minutes)
 	@$(BENCH) -m benchmarks.run quick
-	@$(BENCH) -m benchmarks.report --results benchmarks/results/quick.json
+	@$(BENCH) -m benchmarks.report --results benchmarks/results/quick.json \
+		--docs target/bench-quick --readme target/bench-quick/README.md
 
-bench-engine: cargo ## the time of a round on shapes of all kinds, into docs/benchmarks.md (20 minutes; resumes)
-	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
-	@benchmarks/setup.sh self
+bench-engine: bench-env ## the time of a round on shapes of all kinds, into docs/benchmarks.md (20 minutes; resumes)
 	@$(BENCH) -m benchmarks.run engine
 	@$(BENCH) -m benchmarks.report
 
-bench-builds: cargo ## this build against the one in the folder OLD (5 minutes)
+bench-builds: bench-env ## this build against the one in the folder OLD (5 minutes)
 	@[ -n '$(OLD)' ] || { echo 'Name the folder that holds the earlier package: make bench-builds OLD=../before/python'; exit 1; }
-	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
-	@benchmarks/setup.sh self
 	@$(BENCH) -m benchmarks.builds '$(OLD)'
 
-bench-contest: cargo ## the open benchmark: libraries at their defaults, into docs/contest.md (many hours; resumes)
-	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
-	@benchmarks/setup.sh self
+bench-contest: bench-env ## the open benchmark: libraries at their defaults, into docs/contest.md (many hours; resumes)
 	@$(BENCH) -m benchmarks.few_outputs
 	@$(BENCH) -m benchmarks.contest
 
-bench-data: cargo ## sparse, imbalanced and categorical data, into docs/data-figures.md (half an hour)
-	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
-	@benchmarks/setup.sh self
+bench-data: bench-env ## sparse, imbalanced and categorical data, into docs/data-figures.md (half an hour)
 	@$(BENCH) -m benchmarks.data
 
-bench-intervals: cargo ## coverage and width of intervals beside MAPIE, into docs/intervals.md (half an hour; resumes)
-	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
-	@benchmarks/setup.sh self
+bench-intervals: bench-env ## coverage and width of intervals beside MAPIE, into docs/intervals.md (half an hour; resumes)
 	@$(BENCH) -m benchmarks.intervals
 
 bench-labels: $(BUILT) ## calibration and hierarchies of labels, into docs/labels.md (half an hour; resumes)
@@ -207,14 +199,10 @@ bench-tuning: ecosystem ## what tuning gains, into docs/guide/tuning.md (an hour
 bench-study: $(BUILT) ## the defaults, one change at a time, into docs/study.md (an hour; resumes)
 	@$(BIN)/python -m benchmarks.study
 
-bench-distributed: cargo ## Dask workers beside xgboost's, into docs/guide/scaling-out.md (half an hour; resumes)
-	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
-	@benchmarks/setup.sh self
+bench-distributed: bench-env ## Dask workers beside xgboost's, into docs/guide/scaling-out.md (half an hour; resumes)
 	@$(BENCH) -m benchmarks.distributed
 
-bench-latency: cargo ## the time of a single row, in Python and C, beside LightGBM, into docs/guide/deploy.md (2 minutes)
-	@[ -x $(BENCH) ] || benchmarks/setup.sh peers
-	@benchmarks/setup.sh self
+bench-latency: bench-env ## the time of a single row, in Python and C, beside LightGBM, into docs/guide/deploy.md (2 minutes)
 	@$(BENCH) -m benchmarks.latency
 
 pages: $(BUILT) ## which generated pages are older than this build, and what makes them

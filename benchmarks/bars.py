@@ -4,12 +4,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from benchmarks.records import Run, Summary
-from benchmarks.suites import OUTPUTS, XGBOOST
+from benchmarks.suites import HESSBOOST, OUTPUTS, XGBOOST
 
 RELABEL, MULTIOUTPUT, PROJECT = "manyboost-relabel", "manyboost-multioutput", "manyboost-project"
 TREE = "xgboost-multi-output-tree"
 D50 = "regression-20000x50x50"
-BOOSTING_PEERS = (*XGBOOST, "lightgbm-per-output", "sklearn-hist-per-output", "catboost")
+BOOSTING_PEERS = (
+    *XGBOOST,
+    "lightgbm-per-output",
+    "sklearn-hist-per-output",
+    HESSBOOST,
+    "catboost",
+    "catboost-lossguide",
+)
 CLASS_PEERS = (*XGBOOST, "lightgbm-softmax", "catboost")
 MEGABYTE, GIGABYTE = 10**6, 10**9
 

@@ -3,9 +3,11 @@
 Started by `run`:  python -m benchmarks.measure SPEC.json RECORD.json
 """
 
+import contextlib
 import ctypes
 import gc
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -26,9 +28,16 @@ MOST_REPEATS = 5
 
 
 def main() -> None:
+    end_with_parent()
     spec_file, record_file = map(Path, sys.argv[1:])
     spec = json.loads(spec_file.read_text())
     record_file.write_text(json.dumps({"spec": spec, "status": "ok", **measured(spec)}))
+
+
+def end_with_parent() -> None:
+    """Be killed when the run that started this process is, however it ends."""
+    with contextlib.suppress(OSError, AttributeError):  # Linux alone
+        ctypes.CDLL("libc.so.6").prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
 
 
 def measured(spec: dict[str, Any]) -> dict[str, Any]:

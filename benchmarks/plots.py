@@ -21,6 +21,7 @@ LOOKS: dict[str, tuple[str, str]] = {
     "lightgbm-softmax": ("#2ca02c", "-"),
     "catboost": ("#e08a00", "-"),
     "catboost-lossguide": ("#e08a00", "--"),
+    "hessboost-multi-output-tree": ("#8c564b", "-"),
     "sklearn-hist-per-output": ("#7b4fa3", "-"),
     "sklearn-random-forest": ("#666666", "-"),
 }

@@ -118,6 +118,7 @@ compare the bytes of models (`tests/test_determinism.py`, `tests/distributed`)."
 HOW = """\
 Every fit runs in its own process, on the same data, with the same numbers of threads, rounds,
 leaves and bins and the same learning rate; everything else is left at the library's default.
+A fit of less than a second is repeated up to five times in its process, and the median counts.
 Repeats are interleaved, and numbers are medians over them. Data sets that differ only in the
 number of outputs are measured on the same machine, and so is the whole engine; other data sets may
 be measured on another machine. The time of a fit starts with arrays in memory and includes each
@@ -137,9 +138,9 @@ is extrapolated. Run it yourself: `make bench-quick`, `make bench-engine`, `make
 - Generated outputs are Gaussian mixtures of ten functions of five features each, plus noise."""
 
 LEGEND = """\
-≈: extrapolated from the part that the last column names. × relabel: fit time divided by that of
-`manyboost-relabel`. Spread: slowest minus fastest repeat, divided by the median. Per round: time of
-a further round after the first."""
+≈: extrapolated from the part that the last column names; ≥: the peak of that part. × relabel: fit
+time divided by that of `manyboost-relabel`. Spread: slowest minus fastest repeat, divided by the
+median. Per round: time of a further round after the first."""
 
 
 def provenance(run: Run) -> str:
@@ -167,7 +168,7 @@ def machines(run: Run) -> list[str]:
     pairs = zip(described, found, strict=True)
     return [
         "Times are compared only where one machine measured them.",
-        *(f"On {where}: {', '.join(names)}." for where, names in pairs),
+        *(f"On {where}: {', '.join(names)}." for where, names in pairs if names),
     ]
 
 
@@ -222,9 +223,9 @@ def workload_table(run: Run, workload: str) -> str:
         ("× relabel", lambda s: times(s, reference)),
         ("per round, ms", lambda s: number(s.seconds_per_round, 1000)),
         ("predict, rows/s", lambda s: number(s.predicted_rows_per_second)),
-        ("peak, MB", lambda s: number(s.peak_bytes, 1 / MEGABYTE)),
+        ("peak, MB", peak),
         ("model, MB", lambda s: bars.mark(s) + number(s.model_bytes, 1 / MEGABYTE)),
-        (score_name, lambda s: score(s.score) if named(s) == score_name else "–"),
+        (score_name, lambda s: of_whole(s) if named(s) == score_name else "–"),
     ]
     if any(s.median("log_loss") is not None for s in found):
         columns.append(("log loss", lambda s: score(s.median("log_loss"))))
@@ -278,6 +279,17 @@ def score(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
+def of_whole(summary: Summary) -> str:
+    """The score; not that of a few of the outputs, which are others than those of whole fits."""
+    return score(None if summary.extrapolated else summary.score)
+
+
+def peak(summary: Summary) -> str:
+    """Megabytes; the part of a fit that was made says how much the whole takes at least."""
+    least = "≥ " if summary.extrapolated and summary.peak_bytes is not None else ""
+    return least + number(summary.peak_bytes, 1 / MEGABYTE)
+
+
 # ------------------------------------------------------------------ the README
 
 
@@ -326,10 +338,16 @@ def same_score_rows(run: Run) -> list[list[str]]:
             reached = ours.seconds_to(peer.score)
             cells = ["not reached", ""]
             if reached is not None:
-                cells = [bars.seconds(reached), f"**{peer.fit_seconds / reached:.0f} × faster**"]
+                cells = [bars.seconds(reached), f"**{faster(peer.fit_seconds / reached)}**"]
             its = [f"{score(peer.score)} {named(peer)}", bars.seconds(peer.fit_seconds)]
             rows.append(["" if k else workload, peer.contestant, *its, *cells])
     return rows
+
+
+def faster(ratio: float) -> str:
+    if ratio < 1:
+        return f"{1 / ratio:.1f} × slower"
+    return f"{ratio:.1f} × faster" if ratio < 10 else f"{ratio:.0f} × faster"
 
 
 def readme_rows(run: Run, workload: str) -> list:
@@ -340,9 +358,9 @@ def readme_rows(run: Run, workload: str) -> list:
         [
             label(s, s.n_rounds, s.n_threads),
             bars.mark(s) + number(s.fit_seconds),
-            number(s.peak_bytes, 1 / MEGABYTE),
+            peak(s),
             bars.mark(s) + number(s.model_bytes, 1 / MEGABYTE),
-            score(s.score),
+            of_whole(s),
         ]
         for s in shown
         if not s.contestant.endswith("-one-output")

@@ -36,10 +36,7 @@ class Results:
         self.here = self._number(machine.describe())
         self.skipped: dict[str, str] = stored.get("skipped", {})
         self.records: list[Record] = stored.get("records", [])
-        current = [each for each in self.records if keep_outdated or not outdated(each)]
-        if dropped := len(self.records) - len(current):
-            say(f"{dropped} records of other versions or builds are made anew")
-        self.records = current
+        self.keep_outdated = keep_outdated
 
     def _number(self, described: dict[str, Any]) -> int:
         """The number of this machine, which is added if it is a new one."""
@@ -51,28 +48,42 @@ class Results:
         self.machines[number] = described
         return number
 
-    def begin(self, name: str, planned: Sequence[Spec]) -> None:
-        """Drop what another machine measured of a unit, to measure it here.
+    def begin(self, name: str, planned: Sequence[Spec], *, mixed: bool = False) -> None:
+        """Drop what is not to be compared with the records of a unit that are made now.
+
+        That is what other versions and builds made, and, unless it may be ``mixed``, what another
+        machine made.
 
         Raises
         ------
         Refused
-            When the planned records would not replace all that is dropped.
+            When the planned records would not replace all that another machine made.
         """
+        of_unit = [record for record in self.records if unit_of(record["spec"]) == name]
+        old = [each for each in of_unit if not self.keep_outdated and outdated(each)]
         elsewhere = [
             record
-            for record in self.records
-            if record["machine"] != self.here and unit_of(record["spec"]) == name
+            for record in of_unit
+            # A contestant from a file is not planned, and its times are marked.
+            if record["machine"] != self.here
+            and record not in old
+            and "source" not in record["spec"]
         ]
         jobs = {job(spec) for spec in planned}
-        if any(job(record["spec"]) not in jobs for record in elsewhere):
+        if mixed:
+            elsewhere = []
+        elif any(job(record["spec"]) not in jobs for record in elsewhere):
             raise Refused(
                 f"A part of {name} was measured on another machine, and times are compared on one "
                 "machine alone: measure all contestants and repeats of it here."
             )
-        if elsewhere:
-            say(f"{len(elsewhere)} records of {name}, made on another machine, are made anew")
-            self.records = [record for record in self.records if record not in elsewhere]
+        for what, dropped in (
+            ("of other versions or builds", old),
+            ("made on another machine", elsewhere),
+        ):
+            if dropped:
+                say(f"{len(dropped)} records of {name}, {what}, are made anew")
+        self.records = [record for record in self.records if record not in old + elsewhere]
 
     def forget(self, plan: Sequence[Entry]) -> None:
         """Drop the records of these entries."""
@@ -85,6 +96,12 @@ class Results:
     def find(self, spec: Spec) -> Record | None:
         """The record that serves this specification."""
         return next((record for record in self.records if serves(record, spec)), None)
+
+    def failure(self, spec: Spec) -> Record | None:
+        """The record of this fit if it failed, within whatever limit."""
+        failed = (record for record in self.records if record["status"] == "failed")
+        same = {**spec, "limit": None}
+        return next((each for each in failed if {**each["spec"], "limit": None} == same), None)
 
     def add(self, record: Record) -> None:
         """Put a record in the place of the one of the same job, if there is one."""

@@ -36,6 +36,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 LONG_FIT = 30.0  # seconds: a fit this long is not repeated
 POLL = 0.2  # seconds between two looks at a running contestant
 GIGABYTE = 10**9
+MEMORY = 20.0  # gigabytes of one process
 BUSY = 0.1  # cores used by other processes from which on a record is marked
 
 
@@ -81,7 +82,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--limit", type=float, help="seconds of fitting, instead of the suite's limits"
     )
     parser.add_argument("--budget", type=float, help="seconds until a process is killed")
-    parser.add_argument("--memory", type=float, default=12, help="gigabytes until it is killed")
+    parser.add_argument("--memory", type=float, default=MEMORY, help="gigabytes until it is killed")
     parser.add_argument("--fresh", action="store_true", help="forget the records of earlier runs")
     parser.add_argument(
         "--again", action="store_true", help="forget those of the selected entries alone"
@@ -120,6 +121,7 @@ class Plan(ABC):
 
     entries: Sequence[Entry]
     repeats: int | None  # at most so many
+    memory: float  # gigabytes until a process is killed
 
     @abstractmethod
     def unavailable(self, entry: Entry) -> str | None:
@@ -138,8 +140,9 @@ class Plan(ABC):
         """Whether a first repeat took so long, or ended so badly, that there is no second one."""
 
     def is_whole(self, record: dict[str, Any]) -> bool:
-        """Whether a record tells all that is measured now."""
-        return True
+        """Whether a record tells all that is measured now, and could not with more memory."""
+        enough = record["status"] != "over memory"
+        return enough or record["budget"]["memory"] >= self.memory * GIGABYTE
 
     def units(self) -> dict[str, Jobs]:
         """The jobs of each unit: what is measured together, on one machine."""
@@ -157,8 +160,9 @@ class Plan(ABC):
         units = self.units()
         n_jobs, number, began = sum(map(len, units.values())), 0, time.monotonic()
         for name, jobs in units.items():
-            if not mixed and any(self.known(*each, results) is None for each in jobs):
-                results.begin(name, [self.specification(*each) for each in jobs])
+            if any(self.known(*each, results) is None for each in jobs):
+                made = [each for each in jobs if not self.unavailable(each[0])]
+                results.begin(name, [self.specification(*each) for each in made], mixed=mixed)
             for entry, repeat in jobs:
                 number += 1
                 minutes, seconds = divmod(int(time.monotonic() - began), 60)
@@ -182,9 +186,12 @@ class Plan(ABC):
         spec = self.specification(entry, repeat)
         if (found := results.find(spec)) and self.is_whole(found):
             return f"known: {outcome(found)}"
-        first = results.find({**spec, "repeat": 0})
+        if (failure := results.failure(spec)) and failure["machine"] != results.here:
+            return "failed on the machine that measured its unit"
+        of_first = {**spec, "repeat": 0}
+        first = results.find(of_first) or results.failure(of_first)
         if repeat and first and self.is_long(first):
-            return "not repeated: the first took long enough"
+            return "not repeated: the first took long enough, or failed"
         return None
 
 
@@ -195,7 +202,7 @@ class SuitePlan(Plan):
     entries: Sequence[Entry]
     repeats: int | None = None
     seconds: float | None = None  # None: far above the limit of the entry
-    memory: float = 12.0
+    memory: float = MEMORY
 
     def unavailable(self, entry: Entry) -> str | None:
         return unavailable(entry)

@@ -10,7 +10,7 @@ part="${1:-all}"
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 python="$root/.venv-bench/bin/python"
 pip=("$python" -m pip --quiet --disable-pip-version-check install)
-unset VIRTUAL_ENV CONDA_PREFIX # they may point to another environment
+unset VIRTUAL_ENV CONDA_PREFIX PYO3_PYTHON # they may point to another environment
 unset PIP_QUIET                # the list of versions below is wanted
 
 if [ ! -x "$python" ]; then

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from benchmarks.contest import added, page
 from benchmarks.contest.contestants import CONTESTANTS
-from benchmarks.contest.running import CAP, MEMORY, Plan
+from benchmarks.contest.running import CAP, Plan
 from benchmarks.contest.sets import SETS
 from benchmarks.progress import say
 from benchmarks.records import Run
 from benchmarks.result_files import Refused, Results
+from benchmarks.run import MEMORY
 from benchmarks.suites import THREADS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.contest.contestants import CONTESTANTS
 from benchmarks.contest.contestants.manyboost import Folds, ManyBoost, Refitted
-from benchmarks.contest.ranking import MARGIN, Ranking
+from benchmarks.contest.ranking import DIGITS, MARGIN, Ranking, printed
 from benchmarks.contest.running import is_long
 from benchmarks.contest.sets import SETS
 from benchmarks.records import Run, Summary
@@ -58,7 +58,7 @@ class Comparison:
         ours, peer = self.score(name), self.best_peer
         if not self.complete or ours is None or peer is None:
             return None
-        return ours - self.score(peer)
+        return round(printed(ours) - printed(self.score(peer)), DIGITS)
 
     @property
     def within(self) -> bool | None:

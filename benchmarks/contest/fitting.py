@@ -17,6 +17,7 @@ def fit_and_score(spec: dict[str, Any]) -> dict[str, Any]:
     kind = kinds[spec["contestant"]]
     kind().prepare()
     data = sets.load(spec["workload"], seed=spec["repeat"])
+    data.with_validation()  # who asks for it does not pay for the copy
     settings = Settings(n_rounds=spec["n_rounds"], n_threads=spec["n_threads"], seed=spec["repeat"])
     contestant, fits, peak = measure.timed_fits(kind, data, settings, spec["limit"])
     return {
@@ -58,8 +59,8 @@ def outcome(
     return {
         "fit_seconds": seconds,
         "predict_seconds": predict_seconds,
-        "peak_bytes": None if peak is None else peak + contestant.bytes_let_go,
+        "peak_bytes": None if peak is None else peak + contestant.bytes_beside_the_peak(),
         "model_bytes": contestant.bytes_let_go or contestant.model_bytes(),
-        "capped": seconds > limit,
+        "capped": seconds > limit if contestant.stopped is None else contestant.stopped,
         "score": metrics.score(data.task, data.Y_test, raw),
     }

@@ -82,11 +82,12 @@ def origin(source: str) -> str:
 
 def standing(ranking: Ranking) -> str:
     """Who is best, and whether by more than chance."""
-    names = list(ranking.average_ranks())
-    if not names:
+    average = ranking.average_ranks()
+    if not average:
         return "Nothing is measured yet."
-    field = f"{len(names)} contestants on {len(ranking.sets)} sets"
-    text = f"**Best average rank of {field}: {names[0]}.**"
+    field = f"{len(average)} contestants on {len(ranking.sets)} sets"
+    best = [name for name, rank in average.items() if rank - min(average.values()) < 0.005]
+    text = f"**Best average rank of {field}: {', '.join(best)}.**"
     difference, p = ranking.critical_difference(), ranking.friedman()
     if difference is None or p is None:
         return f"{text} Too few to test whether ranks differ significantly."
@@ -98,7 +99,7 @@ def standing(ranking: Ranking) -> str:
         " By Nemenyi's test, two contestants differ significantly if their average ranks differ by "
         f"more than {difference:.2f}, the critical difference at a level of {ALPHA:.0%}."
     )
-    if others := ranking.not_worse()[1:]:
+    if others := ranking.not_worse()[len(best) :]:
         return f"{text} Not significantly worse than the best: {', '.join(others)}."
     return f"{text} All others are significantly worse than the best."
 
@@ -281,9 +282,10 @@ def others(records: Run) -> str:
 
 
 def skipped(records: Run) -> str:
-    """Why fits were not made, and how many of them for each reason."""
+    """Why contestants were not tried on sets, and how many such pairs have each reason."""
     reasons = Counter(records.skipped.values())
-    return "\n".join(f"- {why}: {count:,} fits." for why, count in reasons.items())
+    pairs = "pairs of a set and a contestant"
+    return "\n".join(f"- {why}: {count:,} {pairs}." for why, count in reasons.items())
 
 
 def details(found: Sequence[Comparison]) -> str:

@@ -16,7 +16,8 @@ def protocol(records: Run) -> str:
     dropped = [name for name, each in SETS.items() if each.dropped]
     return f"""\
 - Every library has its own default parameters, at most {ROUNDS} rounds and {records.threads}
-  threads; every fit runs in its own process. Scores are means over the repeats, other figures
+  threads; every fit runs in its own process, one of less than a second up to five times in a row,
+  of which the median time counts. Scores are means over the repeats, other figures
   medians. A fit of more than {LONG_FIT:g} s is not repeated. Repeats are interleaved, so that a
   slow hour affects all contestants. All contestants on a set are measured on the same machine,
   unless marked (†); another set may be measured on another machine.
@@ -27,10 +28,11 @@ def protocol(records: Run) -> str:
   {PATIENCE} ({patience}). All predict with the rounds up to the best one, except
   hist-gradient-boosting, which keeps the later rounds.
 - lightgbm and hist-gradient-boosting fit one model per output, each stopped on its own; lightgbm
-  bins the data once. hessboost grows trees on all outputs.
+  bins the data once. hessboost grows trees on all outputs, as xgboost-multi-output-tree does; their
+  scores are often the same.
 - manyboost-folds is `n_folds={FOLDS}`, refitted with `refit_all=True`, [as the study of folds
   advises](folds.md): they validate on their own folds and are given all training rows, the
-  validation part included.
+  validation part included. The refitted one finds its rounds in half of the time of a fit.
 - boomer chooses its own validation rows (`global_pruning="pre-pruning"`), so it too gets all
   training rows. A rule counts as a round. It draws a few features for each rule, and ends when none
   of them separates rows.

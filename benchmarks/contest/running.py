@@ -10,13 +10,12 @@ from benchmarks.contest import added, sets
 from benchmarks.contest.contestants import CONTESTANTS
 from benchmarks.contest.sets import SETS
 from benchmarks.contestants.base import Contestant
-from benchmarks.run import GIGABYTE, Budget, run_process
+from benchmarks.run import GIGABYTE, MEMORY, Budget, run_process
 from benchmarks.suites import THREADS, Entry
 
 ROUNDS = 1000
 CAP = 300.0  # seconds of one fit
 LONG_FIT = 60.0  # seconds: a fit this long is not repeated
-MEMORY = 12.0  # gigabytes of one fit
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,9 @@ class Plan(run.Plan):
         return is_long(first)
 
     def is_whole(self, record: dict[str, Any]) -> bool:
-        """Records that lack memory are made anew."""
-        return record.get("score") is None or "peak_bytes" in record
+        """Records that do not tell the memory are made anew, too."""
+        tells = record.get("score") is None or "peak_bytes" in record
+        return tells and super().is_whole(record)
 
 
 def is_long(first: dict[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """The sets of the data folder, and how their rows are parted."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,10 @@ class Split(Data):
 
     def with_validation(self) -> tuple[Any, np.ndarray]:
         """All training rows."""
+        return self._whole
+
+    @cached_property
+    def _whole(self) -> tuple[Any, np.ndarray]:
         stack = scipy.sparse.vstack if scipy.sparse.issparse(self.X) else np.concatenate
         X = stack([self.X, self.X_val])
         return (X.tocsr() if scipy.sparse.issparse(X) else X), np.concatenate([self.Y, self.Y_val])

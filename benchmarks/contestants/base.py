@@ -66,8 +66,8 @@ class Contestant:
     After `fit`: `rounds_done` and `outputs_done` tell how far it came before the stopwatch expired,
     `setup_seconds` what it did once for all outputs, and `round_seconds` (rounds_done,) the time at
     which each round was complete, or None when the library does not tell. One that predicts while
-    it fits, and lets its model go, says what that took (`voting_seconds`) and what the model would
-    weigh (`bytes_let_go`).
+    it fits, and lets its model go in parts, says what that took (`voting_seconds`), what the model
+    would weigh (`bytes_let_go`), and how many parts there were (`parts_let_go`).
     """
 
     name: str
@@ -83,7 +83,13 @@ class Contestant:
         self.parameters: dict[str, Any] = {}  # as given to the library, for the record
         self.model: Any = None
         self.voting_seconds: float | None = None
-        self.bytes_let_go = 0
+        self.stopped: bool | None = None  # by the stopwatch; None: it does not say
+        self.bytes_let_go, self.parts_let_go = 0, 0
+
+    def bytes_beside_the_peak(self) -> float:
+        """What of the model the peak of memory lacks: all parts but one."""
+        parts = self.parts_let_go
+        return self.bytes_let_go * (parts - 1) / parts if parts else 0
 
     @property
     def curve_growth(self) -> float:

@@ -212,9 +212,10 @@ class LetGo(Contestant):
 
 def test_a_model_that_is_let_go_counts_into_memory_and_its_votes_are_its_predictions():
     contestant = LetGo()
-    contestant.bytes_let_go, contestant.voting_seconds = 500, 7.0
+    contestant.bytes_let_go, contestant.parts_let_go = 500, 5
+    contestant.voting_seconds = 7.0
     made = outcome(contestant, Split.of(toy("regression"), 0), 2.0, 1000, limit=1.0)
-    assert (made["peak_bytes"], made["model_bytes"], made["predict_seconds"]) == (1500, 500, 7.0)
+    assert (made["peak_bytes"], made["model_bytes"], made["predict_seconds"]) == (1400, 500, 7.0)
     assert made["capped"]
 
 

@@ -196,7 +196,10 @@ def test_details_show_time_memory_and_size():
 def test_reasons_for_fits_that_were_not_made_are_told_once():
     run = run_of()
     run.skipped = {f"{name} · boomer": "mlrl is not installed" for name in SETS_OF_TWO}
-    assert "## Skipped\n\n- mlrl is not installed: 2 fits.\n" in document(run, "contest.json")
+    assert (
+        "## Skipped\n\n- mlrl is not installed: 2 pairs of a set and a contestant.\n"
+        in document(run, "contest.json")
+    )
 
 
 def test_page_of_an_empty_run_measures_nothing_and_says_so():

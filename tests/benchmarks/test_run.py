@@ -180,3 +180,36 @@ def test_a_contestant_that_fails_leaves_a_record_with_the_reason():
     made = run_process(spec, Budget(60, 4e9))
     assert made["status"] == "failed"
     assert "no workload" in made["log"]
+
+
+def test_a_fit_that_failed_elsewhere_does_not_make_its_unit_endless(elsewhere):
+    spec = elsewhere.records.pop()["spec"]
+    elsewhere.add({"spec": spec, "status": "failed"})
+    results = Results(elsewhere.file)
+    PLAN.run(results)
+    assert not any("made_here" in each for each in results.records)
+
+
+def test_records_of_other_builds_are_dropped_where_their_unit_is_measured(elsewhere):
+    for each in elsewhere.records:
+        if each["spec"]["contestant"] == "manyboost-relabel":
+            each["spec"] = {**each["spec"], "library": "manyboost 0.0 (old)"}
+    elsewhere.save()
+    results = Results(elsewhere.file)
+    Counting([entry for entry in PLAN.entries if entry.workload.startswith("regression-900")]).run(
+        results
+    )
+    old = [each for each in results.records if "old" in each["spec"]["library"]]
+    assert {unit_of(each["spec"]) for each in old} == {"regression-100x5"}
+    made = [each for each in results.records if "made_here" in each]
+    assert {unit_of(each["spec"]) for each in made} == {"regression-900x5"}
+    assert len(made) == 6  # on one machine: the peer, too
+
+
+def test_more_memory_asks_again_for_what_had_too_little(tmp_path):
+    results = Results(tmp_path / "results.json")
+    entry = PLAN.entries[0]
+    spec = specification(entry, 0)
+    results.add({"spec": spec, "status": "over memory", "budget": {"memory": 12e9}, "log": ""})
+    assert SuitePlan([entry], memory=12).known(entry, 0, results) == "known: over memory"
+    assert SuitePlan([entry], memory=20).known(entry, 0, results) is None

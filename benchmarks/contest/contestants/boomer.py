@@ -28,8 +28,7 @@ class Boomer(Contestant):
             "time_limit": max(1, int(watch.limit)) if np.isfinite(watch.limit) else 0,
             "random_state": settings.seed + 1,  # at least 1
         }
-        with watch.paused():
-            X, Y = data.with_validation()
+        X, Y = data.with_validation()
         self.model = kind(**self.parameters).fit(X, Y)
         self.rounds_done = int(self.model.model_.get_num_used_rules())
 

@@ -56,8 +56,7 @@ class Folds(ManyBoost):
         import sklearn.model_selection  # noqa: F401  its splitters are loaded on first use
 
     def train(self, data: Split, watch: Stopwatch) -> None:
-        with watch.paused():
-            X, Y = data.with_validation()
+        X, Y = data.with_validation()
         self.model.fit(as_dense_if_needed(self.model, X), Y)
 
 
@@ -66,6 +65,13 @@ class Refitted(Folds):
 
     name = "manyboost-folds-refitted"
     asked: ClassVar[dict[str, Any]] = {"n_folds": FOLDS, "refit_all": True}
+
+    def train(self, data: Split, watch: Stopwatch) -> None:
+        searched = [0.0]  # seconds; half of the time is for finding the rounds, and may end it
+        self.model.set_params(callbacks=[lambda state: searched.append(state.elapsed)])
+        super().train(data, watch)
+        self.model.set_params(callbacks=None)  # no part of the model that is weighed
+        self.stopped = searched[-1] >= watch.limit / 2
 
 
 def as_dense_if_needed(model: Any, X) -> Any:

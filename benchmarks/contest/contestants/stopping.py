@@ -1,6 +1,7 @@
 """When a fit ends."""
 
-from benchmarks.contestants.base import PerOutput, Stopwatch
+from benchmarks.contestants.base import PerOutput, Settings, Stopwatch
+from benchmarks.workloads import Data
 
 PATIENCE = 10  # rounds without improvement, where a library has no default of its own
 TRIAL = 0.2  # of the cap: after this, one model per output is given up if it would take far longer
@@ -8,6 +9,10 @@ TRIAL = 0.2  # of the cap: after this, one model per output is given up if it wo
 
 class Stopped(PerOutput):
     """One model per output, each stopped on its own."""
+
+    def fit(self, data: Data, settings: Settings, watch: Stopwatch) -> None:
+        super().fit(data, settings, watch)
+        self.stopped = False  # all outputs, or no score
 
     def gives_up(self, n_outputs: int, watch: Stopwatch) -> bool:
         return watch.expired or hopeless(len(self.model), n_outputs, self.setup_seconds, watch)
