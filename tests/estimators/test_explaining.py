@@ -146,6 +146,34 @@ def test_values_are_those_of_the_definition_and_add_up(strategy):
     check(model, X, model.predict(X))
 
 
+WEIGHT = RNG.random(Y.shape) + 0.1
+RARE = (Y[:, 0] > np.quantile(Y[:, 0], 0.93)).astype(int)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("weight", [None, WEIGHT[:, 0], WEIGHT], ids=["none", "rows", "cells"])
+def test_the_expected_value_is_the_mean_of_the_training_rows(strategy, weight):
+    """Rows weigh what their cells weigh, those of shared trees in the mean over the outputs."""
+    holes = np.where(RNG.random(Y.shape) < 0.2, np.nan, Y)
+    for targets in (Y, holes):
+        model = regressor(strategy=strategy).fit(X, targets, weight)
+        cells = np.ones(Y.shape) if weight is None else np.broadcast_to(weight.T, Y.T.shape).T
+        cells = np.where(np.isnan(targets), 0, cells)
+        if strategy != "independent":
+            cells = np.repeat(cells.mean(axis=1, keepdims=True), 4, axis=1)
+        mean = (cells * model.predict(X)).sum(axis=0) / cells.sum(axis=0)
+        np.testing.assert_allclose(model.expected_value_, mean, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT[:, 0]], ids=["none", "rows"])
+def test_trees_of_a_rare_label_have_the_covers_of_their_rows(weight):
+    model = classifier().fit(X, RARE, weight)
+    mean = np.average(model.decision_function(X), weights=weight)
+    assert model.expected_value_ == pytest.approx(mean, rel=1e-5)
+    root = model.trees_to_dataframe()["cover"][0]
+    assert root == pytest.approx(N if weight is None else weight.sum())
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_one_output_has_one_value_for_each_feature(strategy):
     model = regressor(strategy=strategy).fit(X, Y[:, 0])

@@ -355,7 +355,7 @@ def test_no_rounds_are_added_to_a_mean(refit_all):
     np.testing.assert_array_equal(model.predict(X), before)
 
 
-@pytest.mark.parametrize("strategy", ["independent", "multioutput", "project"])
+@pytest.mark.parametrize("strategy", ["independent", "multioutput", "project", "relabel"])
 def test_covers_of_a_refit_to_the_same_cells_are_the_same(strategy):
     X, Y = problem()
     rng = np.random.default_rng(0)

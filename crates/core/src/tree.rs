@@ -3,7 +3,7 @@
 mod descent;
 
 use crate::category::CategorySet;
-use crate::error::Result;
+use crate::error::{Result, invalid};
 use crate::reduce::FixedPoint;
 
 /// Flag in [`Node::feature`]: missing values go left.
@@ -95,6 +95,33 @@ pub struct Tree {
     pub sets: Vec<CategorySet>,
     /// Number of leaves; leaves are numbered in the order of their nodes.
     pub n_leaves: usize,
+}
+
+impl Tree {
+    /// The same tree with the covers of rows whose weight in each leaf is `leaf_weights`.
+    pub fn with_covers(mut self, leaf_weights: &[f64]) -> Result<Tree> {
+        if leaf_weights.len() != self.n_leaves {
+            return invalid(format!(
+                "a tree of {} leaves came with {} weights",
+                self.n_leaves,
+                leaf_weights.len()
+            ));
+        }
+        let mut weights = vec![0.0; self.nodes.len()];
+        // Children come after their parents.
+        for (k, node) in self.nodes.iter().enumerate().rev() {
+            weights[k] = if node.is_leaf() {
+                leaf_weights[node.feature as usize]
+            } else {
+                weights[node.left as usize] + weights[node.left as usize + 1]
+            };
+        }
+        let scale = cover_scale(weights.first().copied().unwrap_or(0.0))?;
+        for (node, weight) in self.nodes.iter_mut().zip(weights) {
+            node.cover = (weight * scale) as f32;
+        }
+        Ok(self)
+    }
 }
 
 /// The power of two that weights are multiplied by to become covers, given the weight of the root: 1,

@@ -348,6 +348,14 @@ impl Tree {
         self.tree.n_leaves
     }
 
+    /// The same tree with the covers of rows that weigh `leaf_weights` in its leaves.
+    fn with_covers(&self, py: Python<'_>, leaf_weights: PyReadonlyArray1<'_, f64>) -> PyResult<Tree> {
+        let tree = self.tree.clone().with_covers(slice(&leaf_weights)?).map_err(to_py_err)?;
+        let (leaf_of_row, leaf_weights) = (&self.leaf_of_row, &self.leaf_weights);
+        let leaf_weights = leaf_weights.clone_ref(py);
+        Ok(Tree { tree, leaf_of_row: leaf_of_row.clone_ref(py), leaf_weights })
+    }
+
     /// Features that the tree splits into low and high values, ascending.
     fn ordered_features<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         let splits = self.tree.nodes.iter().filter(|node| node.orders_values());

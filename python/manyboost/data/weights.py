@@ -19,6 +19,7 @@ from manyboost.data.cells import (
     first_cell,
     missing_cells,
     refuse_cells,
+    row_blocks,
 )
 from manyboost.data.labels import ClassColumns, Classes
 from manyboost.data.plain_arrays import dense_floats
@@ -100,13 +101,16 @@ class Weights:
         """Return the mean weight of each row's cells, or None if all weights are 1."""
         if not self.by_cell:
             return None if self.rows is None else self.rows.astype(np.float64)
+        n_rows, d = Y.shape
         if self.cells is not None:
-            mean = self.cells.sum(axis=1, dtype=np.float64) / Y.shape[1]
+            mean = self.cells.sum(axis=1, dtype=np.float64) / d
         elif self.stored is not None:
             missed = np.diff(self.stored.indptr) - self.stored.sum(axis=1, dtype=np.float64)
-            mean = 1.0 - missed / Y.shape[1]
+            mean = 1.0 - missed / d
         else:
-            mean = 1.0 - missing_cells(Y).mean(axis=1)
+            mean = np.ones(n_rows)
+            for block in row_blocks(n_rows, d):
+                mean[block] -= missing_cells(Y[block]).mean(axis=1)
         return np.asarray(mean if self.rows is None else mean * self.rows)
 
     def excess(self) -> F64:

@@ -81,8 +81,9 @@ def _obstacles(parameters: Parameters, given: Given) -> Iterator[str]:
 
 
 def _has_columns(weights: Any) -> bool:
+    """Whether weights are an array with a column for each output, not a sparse one."""
     try:
-        return np.ndim(weights) == 2
+        return np.asarray(weights).ndim == 2
     except ValueError:  # rows of different lengths, which are refused where weights are read
         return False
 

@@ -65,6 +65,11 @@ class Boosting:
         self.n_rows, self.n_outputs = state.shape
         given = plan.by_curvature
         self.by_curvature = np.zeros(self.n_outputs, dtype=bool) if given is None else given
+        # Shared trees are grown by random shares of weighted cells; this is what rows weigh.
+        self.row_weights: Weights | None = None
+        if objective.weights.by_cell and plan.strategy.shares_trees and plan.estimator is None:
+            of_rows = objective.weights.of_rows(objective.y)
+            self.row_weights = Weights(np.asarray(of_rows, np.float32))
         self.gains: Gains | None = None
         if progress.importances is not None:
             watched = validation is not None
@@ -268,7 +273,8 @@ class Boosting:
         """Grow a shared tree on split gradients."""
         if self.n_outputs == 1 and self.by_curvature[0]:
             return self.grow_alone(0, self.residuals, rows, m)
-        return self.learner.fit(split.z, split.weight, rows, m, 0, split.signs)
+        weak = self.learner.fit(split.z, split.weight, rows, m, 0, split.signs)
+        return weak if self.row_weights is None else self._weighed(weak, self.row_weights, rows)
 
     def grow_alone(self, j: int, z: F32, rows: U32 | None, m: int) -> WeakModel:
         """Grow a tree for output ``j``, by its curvature where the loss says so."""
@@ -277,12 +283,18 @@ class Boosting:
         if not self.by_curvature[j]:
             return self.learner.fit(z, weight, rows, m, j, signs)
         weak = self.learner.fit(*newton_split(z, weight), rows, m, j, signs)
+        return self._weighed(weak, Weights(weight), rows)
+
+    def _weighed(self, weak: WeakModel, weights: Weights, rows: U32 | None) -> WeakModel:
+        """Give the nodes of a tree the weight of their rows, where it was grown by another."""
         assert isinstance(weak, Leaves)
-        if weights.by_cell:  # leaves sum these themselves
-            return weak
-        weights = weights if rows is None else weights.within(rows, self.n_rows)
-        by_leaf = _core.leaf_weights(self.pool, weak.leaf_of_row, weak.n_leaves, z, weights)
-        return replace(weak, leaf_weights=by_leaf[:, 0])
+        if rows is not None:
+            weights = weights.within(rows, self.n_rows)
+        leaves, cells = (weak.leaf_of_row, weak.n_leaves), np.zeros((self.n_rows, 1), np.float32)
+        of_leaves = np.ascontiguousarray(
+            _core.leaf_weights(self.pool, *leaves, cells, weights)[:, 0]
+        )
+        return replace(weak, leaf_weights=of_leaves, tree=weak.tree.with_covers(of_leaves))
 
     def search_together(self, m: int, updates: list[Update]) -> list[Update]:
         """Find the steps of outputs with trees of their own, as far as they are still missing."""

@@ -66,9 +66,6 @@ class SplitGradientMaker:
         self.residuals, self.keeps_columns = residuals, keeps_columns
         self.draws = plan.projects
         self.grows = grows or plan.strategy.has_one_value_per_leaf
-        rows = None if self.grows else objective.weights.of_rows(objective.y)
-        # What rows weigh in the covers of known trees.
-        self.row_weights = None if rows is None else rows.astype(np.float32)
         # The reciprocal of the smallest scales is beyond single precision.
         self.scale = None if scale is None else np.minimum(scale, 1e36).astype(np.float32)
         importance = plan.importance
@@ -84,7 +81,7 @@ class SplitGradientMaker:
         ``frozen`` (n_outputs,) are outputs that no longer change; None: none.
         """
         if not self.grows:
-            return SplitGradients(self.residuals, self.row_weights)
+            return SplitGradients(self.residuals, self.weights.rows)
         by_cell, growing = self.weights.by_cell, self._growing_outputs(frozen)
         signs = self.growth_signs(m)
         phi = self._draw(m, growing, signs) if self.draws else None

@@ -12,7 +12,7 @@ pub use predict::FeatureRows;
 use crate::category::CategorySet;
 use crate::error::{Result, invalid};
 use crate::memory::{collected, grow};
-use crate::tree::{Node, Tree, cover_scale};
+use crate::tree::{Node, Tree};
 use masks::Masks;
 
 /// How trees serve outputs.
@@ -215,28 +215,9 @@ impl Ensemble {
 
     /// One tree as it would have been grown on rows whose weight in each leaf is `leaf_weights`.
     pub fn refilled(&self, tree: usize, leaf_weights: &[f64]) -> Result<Tree> {
-        let mut nodes = self.tree(tree).to_vec();
+        let nodes = self.tree(tree).to_vec();
         let n_leaves = nodes.iter().filter(|node| node.is_leaf()).count();
-        if leaf_weights.len() != n_leaves {
-            return invalid(format!(
-                "a tree of {n_leaves} leaves came with {} weights",
-                leaf_weights.len()
-            ));
-        }
-        let mut weights = vec![0.0; nodes.len()];
-        // Children come after their parents.
-        for (k, node) in nodes.iter().enumerate().rev() {
-            weights[k] = if node.is_leaf() {
-                leaf_weights[node.feature as usize]
-            } else {
-                weights[node.left as usize] + weights[node.left as usize + 1]
-            };
-        }
-        let scale = cover_scale(weights.first().copied().unwrap_or(0.0))?;
-        for (node, weight) in nodes.iter_mut().zip(weights) {
-            node.cover = (weight * scale) as f32;
-        }
-        Ok(Tree { nodes, sets: self.tree_sets(tree).to_vec(), n_leaves })
+        Tree { nodes, sets: self.tree_sets(tree).to_vec(), n_leaves }.with_covers(leaf_weights)
     }
 
     /// The model of some outputs alone. It predicts what this one does, to the last bit.
