@@ -349,7 +349,11 @@ impl Tree {
     }
 
     /// The same tree with the covers of rows that weigh `leaf_weights` in its leaves.
-    fn with_covers(&self, py: Python<'_>, leaf_weights: PyReadonlyArray1<'_, f64>) -> PyResult<Tree> {
+    fn with_covers(
+        &self,
+        py: Python<'_>,
+        leaf_weights: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Tree> {
         let tree = self.tree.clone().with_covers(slice(&leaf_weights)?).map_err(to_py_err)?;
         let (leaf_of_row, leaf_weights) = (&self.leaf_of_row, &self.leaf_weights);
         let leaf_weights = leaf_weights.clone_ref(py);
