@@ -36,7 +36,7 @@ from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
-from manyboost.training.checkpoints import Checkpoint, Found, Start
+from manyboost.training.checkpoints import Checkpoint, Start
 from manyboost.training.ensembles import Ensemble, TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.folds import folds_of, group_numbers, leave_out, member_seed
@@ -104,8 +104,7 @@ class Fitting(Model):
         data = self._read(given, continued=earlier is not None)
         data = replace(data, splits=self._read_splits(given, data.n_given))
         recorders = self._open_checkpoints(data, earlier)
-        found = None if recorders is None else recorders[0].found
-        start = self._start(data, earlier, found)
+        start = self._start(data, earlier, _start_of(recorders or []))
         plan = make_plan(
             self, data, seed=start.seed, strategy=start.strategy, projection=start.projection
         )
@@ -117,6 +116,7 @@ class Fitting(Model):
         check_memory(plan, self, data, threads.threads)
         if plan.splits_rows and not self.refit_all:
             data = self._split(data)
+        found = None if recorders is None else recorders[0].found
         # A copy: an error leaves the fitted model as it was.
         progress = copy.deepcopy(earlier) if found is None else found.progress
         for fold, recorder in enumerate(recorders or ()):
@@ -230,22 +230,22 @@ class Fitting(Model):
             recorders.append(Recorder(*parts, max_iter=most, earlier=earlier))
         return recorders
 
-    def _start(self, data: TrainingData, earlier: Progress | None, found: Found | None) -> Start:
-        """Draw the seed and choose the strategy, or take those of the model that is continued."""
+    def _start(self, data: TrainingData, earlier: Progress | None, found: Start | None) -> Start:
+        """Draw the seed and choose the strategy, or take those of a fit that goes on."""
         if earlier is None:
             if found is None:
                 drawn = check_random_state(resolve_random_state(self, data)).randint(2**31 - 1)
                 self._seed = int(data.rows.comm.broadcast(int(drawn)))
             else:
-                self._seed = found.start.seed
+                self._seed = found.seed
             self._left_out = []
             self.__dict__.pop("search_results_", None)
         if self.strategy != "auto":
             self.strategy_, self.projection_ = self.strategy, self.projection
         elif found is not None:
-            self.strategy_, self.projection_ = found.start.strategy, found.start.projection
-            if found.start.search_results is not None:
-                self.search_results_ = found.start.search_results
+            self.strategy_, self.projection_ = found.strategy, found.projection
+            if found.search_results is not None:
+                self.search_results_ = found.search_results
         elif earlier is None:
             self._race(data)
         if callable(self.projection):
@@ -550,6 +550,25 @@ class Fitting(Model):
         if (thresholds := self._given_thresholds(len(loss.baseline))) is not None:
             attributes["thresholds_"] = thresholds
         return attributes
+
+
+def _start_of(recorders: list[Recorder]) -> Start | None:
+    """Return how the fit in checkpoints began, of which members of folds may lack some.
+
+    Members of different fits are refused: they would train on each other's folds.
+    """
+    starts: list[tuple[str, Start]] = []
+    for fold, recorder in enumerate(recorders):
+        if recorder.found is not None:
+            start = recorder.found.start
+            start = replace(start, seed=member_seed(start.seed, -fold))
+            starts.append((str(recorder.path), start))
+    for path, start in starts:
+        first, expected = starts[0]
+        if start.seed != expected.seed:
+            problem = f"The checkpoints {first!r} and {path!r} belong to fits of different seeds"
+            raise ValueError(f"{problem}; remove the files of all folds to start anew.")
+    return starts[0][1] if starts else None
 
 
 def _warn_of_divergence(progress: Progress, plan: Plan) -> None:
