@@ -386,6 +386,23 @@ def test_after_a_refit_early_stopping_has_no_scores_to_go_on_from():
     assert model.n_iter_ == 30
 
 
+@pytest.mark.parametrize("refit_all", [False, True])
+def test_thresholds_are_not_tuned_again_on_rows_that_were_trained_on(refit_all):
+    X, Y = problem()
+    settings = {"early_stopping": "auto" if refit_all else False, "refit_all": refit_all}
+    model = ManyBoostClassifier(thresholds="tuned", max_iter=10, random_state=0, **settings)
+    model.fit(X, Y > 0.3)
+    if not refit_all:
+        model.refit(X, Y > 0.3)
+    more = {"warm_start": True, "refit_all": False, "early_stopping": False}
+    model.set_params(max_iter=model.n_iter_ + 1, **more)
+    with pytest.raises(ValueError, match="rows that were set apart for it from the first round on"):
+        model.fit(X, Y > 0.3)
+    thresholds = model.thresholds_
+    model.set_params(thresholds=thresholds).fit(X, Y > 0.3)
+    np.testing.assert_array_equal(model.thresholds_, thresholds)
+
+
 def test_a_refit_that_fails_leaves_the_model_as_it_was():
     X, Y = problem()
     model = regressor().fit(X, Y)

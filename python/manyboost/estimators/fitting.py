@@ -290,6 +290,10 @@ class Fitting(Model):
             message = f"The model has all {self.n_iter_} rounds of max_iter='auto'"
             remedy = "no round is added. Use max_iter=model.n_iter_ + 100, or another number"
             warn(f"{message}: {remedy}.")
+        if isinstance(self.thresholds, str) and not self._trained_with["tuned"]:
+            needed = "rows that were set apart for it from the first round on"
+            problem = f"thresholds='tuned' needs {needed}"
+            raise ValueError(f"{problem}; give the thresholds, or use warm_start=False.")
         changed = None
         model, keeps_few = earlier.model, plan.max_leaf_outputs is not None
         if self._fixed_parameters() != self._trained_with:
@@ -477,6 +481,8 @@ class Fitting(Model):
             self._keep_unseen(result.unseen)
         if tunes:
             self._tune_thresholds(result.validation)
+        else:  # the rows that thresholds were tuned on have been trained on by now
+            self._trained_with = self._trained_with | {"tuned": False}
 
     def _attributes_that_begin(self, beginnings: tuple[str, ...]) -> dict[str, Any]:
         return {name: each for name, each in vars(self).items() if name.startswith(beginnings)}
