@@ -86,11 +86,15 @@ def all_or_nothing(fit: _Fit) -> _Fit:
         except BaseException as error:
             keeps = vars(self).get("_progress") is not before.get("_progress")
             if not (isinstance(error, KeyboardInterrupt) and keeps):
-                vars(self).clear()
-                vars(self).update(before)
+                _restore(self, before)
             raise
 
     return guarded  # type: ignore[return-value]
+
+
+def _restore(model: Model, attributes: dict[str, Any]) -> None:
+    vars(model).clear()
+    vars(model).update(attributes)
 
 
 class Fitting(Model):
@@ -473,16 +477,21 @@ class Fitting(Model):
     # ------------------------------------------------------------------ finishing
 
     def _finish(self, result: Result, *, tunes: bool = True) -> None:
-        """Set the fitted attributes, and tune thresholds that are to be tuned."""
-        for name in self._attributes_that_begin(_OPTIONAL_ATTRIBUTES):
-            delattr(self, name)
-        self.__dict__.update(result.attributes)
-        if result.unseen is not None:
-            self._keep_unseen(result.unseen)
-        if tunes:
-            self._tune_thresholds(result.validation)
-        else:  # the rows that thresholds were tuned on have been trained on by now
-            self._trained_with = self._trained_with | {"tuned": False}
+        """Set the fitted attributes, and tune thresholds that are to be tuned: all, or nothing."""
+        before = dict(vars(self))
+        try:
+            for name in self._attributes_that_begin(_OPTIONAL_ATTRIBUTES):
+                delattr(self, name)
+            self.__dict__.update(result.attributes)
+            if result.unseen is not None:
+                self._keep_unseen(result.unseen)
+            if tunes:
+                self._tune_thresholds(result.validation)
+            else:  # the rows that thresholds were tuned on have been trained on by now
+                self._trained_with = self._trained_with | {"tuned": False}
+        except BaseException:
+            _restore(self, before)
+            raise
 
     def _attributes_that_begin(self, beginnings: tuple[str, ...]) -> dict[str, Any]:
         return {name: each for name, each in vars(self).items() if name.startswith(beginnings)}
