@@ -386,6 +386,18 @@ def test_after_a_refit_early_stopping_has_no_scores_to_go_on_from():
     assert model.n_iter_ == 30
 
 
+def test_a_refit_refuses_categories_that_the_model_does_not_know():
+    X, Y = problem()
+    X[:, 0] = X[:, 0] > 0
+    model = regressor(categorical_features=[0]).fit(X, Y)
+    X[7, 0] = 3
+    with pytest.raises(ValueError, match=r"category 3 in row 7, .*; make it missing, or fit a new"):
+        model.refit(X, Y)
+    model.set_params(categorical_features=None)
+    with pytest.raises(ValueError, match=r"other features .* or fit a new model"):
+        model.refit(X, Y)
+
+
 @pytest.mark.parametrize("refit_all", [False, True])
 def test_thresholds_are_not_tuned_again_on_rows_that_were_trained_on(refit_all):
     X, Y = problem()

@@ -205,7 +205,7 @@ class Fitting(Model):
         known = self._progress.categories
         if not np.array_equal(mask, known.mask):
             problem = "categorical_features names other features than those of the fitted model"
-            raise ValueError(f"{problem}; keep to these, or use warm_start=False.")
+            raise ValueError(f"{problem}; keep to these, or fit a new model.")
         return known
 
     # ------------------------------------------------------------------ planning

@@ -183,7 +183,8 @@ class Folding(Fitting):
         The splits stay; leaf values, steps, the baseline, covers and importances are computed
         again, round by round, with the present parameters. It takes a fraction of the time of
         :meth:`fit`. A leaf without rows gets the value zero. Thresholds stay. Validation scores and
-        out-of-fold predictions are removed, because they belong to the earlier data.
+        out-of-fold predictions are removed, because they belong to the earlier data. Categories
+        that the model does not know are refused.
 
         Parameters
         ----------
