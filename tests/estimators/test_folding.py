@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeRegressor
 
 import manyboost
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
@@ -428,6 +429,15 @@ def test_a_refit_that_fails_leaves_the_model_as_it_was():
             model.refit(*arguments)
     with pytest.raises(ValueError, match="refit was called with an offset"):
         model.refit(X, Y, offset=np.zeros(len(X)))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_trees_are_not_refitted_with_another_learner():
+    X, Y = problem()
+    model = regressor().fit(X, Y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="refit works with built-in trees only"):
+        model.set_params(estimator=DecisionTreeRegressor()).refit(X, Y)
     np.testing.assert_array_equal(model.predict(X), before)
 
 

@@ -34,7 +34,7 @@ from manyboost.training.folds import (
     member_seed,
     refuse_lost_output,
 )
-from manyboost.training.plan import Plan, make_plan
+from manyboost.training.plan import Plan, make_plan, refuse_foreign
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import as_list
 from manyboost.training.stopping import KnownRounds
@@ -208,6 +208,7 @@ class Folding(Fitting):
     @all_or_nothing
     def _refit(self, given: Given) -> None:
         trees = self._built_in_trees("refit", any_leaves=True)
+        refuse_foreign(self, "refit")
         data = self._read(given, continued=True)
         refuse_other_outputs(self, data, "refit")
         if trees.n_members > 1 and self._trained_with["per_output"]:
