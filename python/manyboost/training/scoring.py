@@ -73,6 +73,7 @@ class RunningClassifier(RunningRegressor):
 
     def predict_top_k(self, X: Any, k: int) -> tuple[NDArray[Any], F64]:
         """Return the k best labels or classes of the validation rows, and their scores."""
+        self._estimator._refuse_columns("predict_top_k", "predict_proba")
         best, scores = self._estimator._ranked(self._raw_of(X), k)
         return self._estimator.classes_[best], scores
 
