@@ -421,6 +421,10 @@ def test_what_columns_do_not_have():
         (lambda: classifier().fit(X, Y, np.ones((N, 9))), f"each of the {N} × 4 cells"),
         (lambda: classifier().fit(X, Y, offset=np.ones(N)), f"must have the shape ({N}, 9)"),
         (
+            lambda: classifier().fit(X, Y[:, [1, 3]], offset=np.ones(N)),
+            f"classes need an offset for each output; it must have the shape ({N}, 2)",
+        ),
+        (
             lambda: classifier(scoring="accuracy", early_stopping=True).fit(X, Y),
             "scoring='accuracy' does not go with these targets",
         ),
