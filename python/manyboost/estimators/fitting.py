@@ -54,7 +54,7 @@ from manyboost.training.plan import (
 from manyboost.training.progress import Progress
 from manyboost.training.racing import FEW_FOLDS, FEW_ROWS, race
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve, score_name
-from manyboost.training.splits import is_drawn, lost_output, read_splits, set_apart
+from manyboost.training.splits import is_drawn, lost_output, read_splits, same_splits, set_apart
 from manyboost.training.strategies import SPARSE_TREES
 from manyboost.training.training_data import Split, TrainingData
 
@@ -106,7 +106,8 @@ class Fitting(Model):
         began = time.monotonic()
         earlier = self._earlier()
         data = self._read(given, continued=earlier is not None)
-        data = replace(data, splits=self._read_splits(given, data.n_given))
+        splits = self._read_splits(given, data.n_given, continued=earlier is not None)
+        data = replace(data, splits=splits)
         recorders = self._open_checkpoints(data, earlier)
         start = self._start(data, earlier, _start_of(recorders or []))
         plan = make_plan(
@@ -181,7 +182,9 @@ class Fitting(Model):
         parts = n_given, reader.n_levels, names, known, targets, groups
         return TrainingData(rows, validation, categories, d, *parts)
 
-    def _read_splits(self, given: Given, n_given: int) -> tuple[Split, ...] | None:
+    def _read_splits(
+        self, given: Given, n_given: int, *, continued: bool
+    ) -> tuple[Split, ...] | None:
         """Return the splits of a splitter, which are made of what was passed to fit."""
         splitter, fraction = self.validation_split, self.validation_fraction
         if isinstance(splitter, str):
@@ -192,7 +195,13 @@ class Fitting(Model):
         if fraction != params.PARAMS["validation_fraction"].default:
             problem = f"validation_fraction={fraction!r} says how many rows are set apart, but"
             raise ValueError(f"{problem} {what} does; leave one of them out.")
-        return read_splits(splitter, given.X, given.y, given.groups, n_given, self.n_folds)
+        asked = splitter, given.X, given.y, given.groups, n_given, self.n_folds
+        splits = read_splits(*asked)
+        if continued and not same_splits(splits, read_splits(*asked)):
+            problem = "validation_split draws other rows each time, and the model has seen some"
+            remedy = "use warm_start=False, and a splitter with a random_state to add rounds later"
+            raise ValueError(f"{problem}; {remedy}.")
+        return splits
 
     def _find_categories(self, X: Table, names: Any, comm: Comm, *, continued: bool) -> Categories:
         """Categories of checked features; those of the fitted model if it is continued."""
