@@ -26,7 +26,7 @@ from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
 from manyboost.errors import warn
 from manyboost.estimators.base import Model
-from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
+from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs, start_of
 from manyboost.estimators.sparsity import rankers
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
@@ -92,7 +92,7 @@ def all_or_nothing(fit: _Fit) -> _Fit:
     return guarded  # type: ignore[return-value]
 
 
-def _restore(model: Model, attributes: dict[str, Any]) -> None:
+def _restore(model: Any, attributes: dict[str, Any]) -> None:
     vars(model).clear()
     vars(model).update(attributes)
 
@@ -109,7 +109,7 @@ class Fitting(Model):
         splits = self._read_splits(given, data.n_given, continued=earlier is not None)
         data = replace(data, splits=splits)
         recorders = self._open_checkpoints(data, earlier)
-        start = self._start(data, earlier, _start_of(recorders or []))
+        start = self._start(data, earlier, start_of(recorders or []))
         plan = make_plan(
             self, data, seed=start.seed, strategy=start.strategy, projection=start.projection
         )
@@ -574,25 +574,6 @@ class Fitting(Model):
         if (thresholds := self._given_thresholds(len(loss.baseline))) is not None:
             attributes["thresholds_"] = thresholds
         return attributes
-
-
-def _start_of(recorders: list[Recorder]) -> Start | None:
-    """Return how the fit in checkpoints began, of which members of folds may lack some.
-
-    Members of different fits are refused: they would train on each other's folds.
-    """
-    starts: list[tuple[str, Start]] = []
-    for fold, recorder in enumerate(recorders):
-        if recorder.found is not None:
-            start = recorder.found.start
-            start = replace(start, seed=member_seed(start.seed, -fold))
-            starts.append((str(recorder.path), start))
-    for path, start in starts:
-        first, expected = starts[0]
-        if start.seed != expected.seed:
-            problem = f"The checkpoints {first!r} and {path!r} belong to fits of different seeds"
-            raise ValueError(f"{problem}; remove the files of all folds to start anew.")
-    return starts[0][1] if starts else None
 
 
 def _warn_of_divergence(progress: Progress, plan: Plan) -> None:

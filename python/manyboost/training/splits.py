@@ -58,8 +58,8 @@ def read_splits(
 
 def same_splits(one: tuple[Split, ...], other: tuple[Split, ...]) -> bool:
     """Whether splits put the same rows into the same parts."""
-    parts = ([(each.train, each.test) for each in splits] for splits in (one, other))
-    return bool(np.array_equal(*parts))
+    first, second = ([(each.train, each.test) for each in splits] for splits in (one, other))
+    return np.array_equal(first, second)
 
 
 def _mask(places: Any, n_rows: int, name: str) -> Mask:
