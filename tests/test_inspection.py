@@ -215,6 +215,12 @@ def test_other_data_than_those_of_the_fit_are_refused():
     assert "parameters" in refusal(lambda: model.training_weights(X, X, Y))
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_refit_uses_all_rows_where_training_drew_some(strategy):
+    model = regressor(strategy=strategy, subsample=0.5).fit(X, Y).refit(X, Y)
+    check_weights(model, shape=(3,) if strategy == "independent" else None)
+
+
 def test_the_automatic_rate_of_earlier_files_is_known():
     """It fell with the rounds: 20 / max_iter, from 0.1 down to 0.05."""
     for max_iter, rate in [(100, 0.1), (300, 20 / 300)]:

@@ -765,5 +765,5 @@ def test_labels_that_a_model_does_not_know_are_missing_or_refused(make, known, u
     column = "0" if isinstance(unknown, int) else "'c'"
     assert refusal(lambda: check_X(model, make(labels), reset=False, refuse_unknown=True)) == (
         f"Column {column} of X has the category {unknown} in row 3, which the fitted model does "
-        "not know; use warm_start=False."
+        "not know; make it missing, or fit a new model."
     )

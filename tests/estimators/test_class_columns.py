@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, load
 from manyboost.comm import Threads
 from manyboost.distributed import fit_files, fit_rank
-from manyboost.metrics import get_scorer
+from manyboost.metrics import TopKScorer, get_scorer
 from manyboost.plotting import plot_calibration
 from refusals import refusal
 
@@ -421,8 +421,16 @@ def test_what_columns_do_not_have():
         (lambda: classifier().fit(X, Y, np.ones((N, 9))), f"each of the {N} × 4 cells"),
         (lambda: classifier().fit(X, Y, offset=np.ones(N)), f"must have the shape ({N}, 9)"),
         (
+            lambda: classifier().fit(X, Y[:, [1, 3]], offset=np.ones(N)),
+            f"classes need an offset for each output; it must have the shape ({N}, 2)",
+        ),
+        (
             lambda: classifier(scoring="accuracy", early_stopping=True).fit(X, Y),
             "scoring='accuracy' does not go with these targets",
+        ),
+        (
+            lambda: classifier(scoring=TopKScorer("recall", 1), early_stopping=True).fit(X, Y),
+            "predict_top_k is not for several columns of classes",
         ),
         (lambda: ManyBoostRegressor().fit(X, Y), "use ManyBoostClassifier for classes"),
         (lambda: get_scorer("f1_macro")(fitted, X, CODES), "score each column by itself"),

@@ -493,6 +493,18 @@ def test_permutation_importance_knows_the_features_that_matter(y):
     assert found.importances_mean[:5].sum() > 5 * abs(found.importances_mean[5:]).sum()
 
 
+@pytest.mark.parametrize("y", [Y, Y[:, 0]], ids=["outputs", "one output"])
+@pytest.mark.parametrize("levels", [[0.5], [0.2, 0.8]])
+def test_a_list_of_quantiles_adds_an_axis_even_if_it_has_one(y, levels):
+    model = regressor(loss="quantile", quantile=levels).fit(X, y)
+    shape = model.predict(X[:3]).shape[1:]
+    assert shape == (*y.shape[1:], len(levels))
+    assert model.shap_values(X[:3]).shape == (3, P, *shape)
+    assert model.shap_interaction_values(X[:3]).shape == (3, P, P, *shape)
+    assert model.expected_value_.shape == shape
+    assert model._explained_names(None)[0] == f"y0, {levels[0]}-quantile"
+
+
 def test_quantiles_keep_the_levels_of_fit_in_their_names():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)

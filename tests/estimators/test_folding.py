@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeRegressor
 
 import manyboost
 from manyboost import ManyBoostClassifier, ManyBoostRegressor
@@ -386,6 +387,35 @@ def test_after_a_refit_early_stopping_has_no_scores_to_go_on_from():
     assert model.n_iter_ == 30
 
 
+def test_a_refit_refuses_categories_that_the_model_does_not_know():
+    X, Y = problem()
+    X[:, 0] = X[:, 0] > 0
+    model = regressor(categorical_features=[0]).fit(X, Y)
+    X[7, 0] = 3
+    with pytest.raises(ValueError, match=r"category 3 in row 7, .*; make it missing, or fit a new"):
+        model.refit(X, Y)
+    model.set_params(categorical_features=None)
+    with pytest.raises(ValueError, match=r"other features .* or fit a new model"):
+        model.refit(X, Y)
+
+
+@pytest.mark.parametrize("refit_all", [False, True])
+def test_thresholds_are_not_tuned_again_on_rows_that_were_trained_on(refit_all):
+    X, Y = problem()
+    settings = {"early_stopping": "auto" if refit_all else False, "refit_all": refit_all}
+    model = ManyBoostClassifier(thresholds="tuned", max_iter=10, random_state=0, **settings)
+    model.fit(X, Y > 0.3)
+    if not refit_all:
+        model.refit(X, Y > 0.3)
+    more = {"warm_start": True, "refit_all": False, "early_stopping": False}
+    model.set_params(max_iter=model.n_iter_ + 1, **more)
+    with pytest.raises(ValueError, match="rows that were set apart for it from the first round on"):
+        model.fit(X, Y > 0.3)
+    thresholds = model.thresholds_
+    model.set_params(thresholds=thresholds).fit(X, Y > 0.3)
+    np.testing.assert_array_equal(model.thresholds_, thresholds)
+
+
 def test_a_refit_that_fails_leaves_the_model_as_it_was():
     X, Y = problem()
     model = regressor().fit(X, Y)
@@ -399,6 +429,15 @@ def test_a_refit_that_fails_leaves_the_model_as_it_was():
             model.refit(*arguments)
     with pytest.raises(ValueError, match="refit was called with an offset"):
         model.refit(X, Y, offset=np.zeros(len(X)))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_trees_are_not_refitted_with_another_learner():
+    X, Y = problem()
+    model = regressor().fit(X, Y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="refit works with built-in trees only"):
+        model.set_params(estimator=DecisionTreeRegressor()).refit(X, Y)
     np.testing.assert_array_equal(model.predict(X), before)
 
 

@@ -53,6 +53,24 @@ def test_scoring_none_is_the_score_of_the_estimator():
     assert model.validation_score_[-1] == model.score(X, CLASSES)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["labels", "columns"])
+def test_scoring_none_counts_what_is_observed_of_a_row(kind, weighted):
+    rng = np.random.default_rng(1)
+    present = Y + 0.3 * rng.normal(size=Y.shape) > 0
+    y = (present if kind == "labels" else np.where(present, "yes", "no")).astype(object)
+    y[rng.random(y.shape) < 0.2] = None
+    weight = rng.integers(1, 4, size=len(y)) if weighted else None
+    model = classifier(scoring=None, class_weight="balanced")
+    model.fit(X, y, weight, X_val=X, y_val=y, sample_weight_val=weight)
+    score = model.validation_score_[model.n_iter_]
+    assert score == pytest.approx(model.score(X, y, weight), abs=1e-6)
+    assert 0.5 < score < 1
+    weights = rng.integers(1, 4, size=y.shape)
+    with pytest.raises(ValueError, match="scoring=None is the accuracy of whole rows"):
+        model.fit(X, y, X_val=X, y_val=y, sample_weight_val=weights)
+
+
 def test_without_a_validation_fraction_stopping_looks_at_the_training_rows():
     model = regressor(validation_fraction=None, early_stopping=True).fit(X, Y)
     same = regressor().fit(X, Y, X_val=X, Y_val=Y)

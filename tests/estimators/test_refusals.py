@@ -449,6 +449,20 @@ def test_newton_needs_second_derivatives():
     )
 
 
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize(
+    "parameters",
+    [{"thresholds": 0.3}, {"thresholds": "tuned"}, {"calibration": "sigmoid", "n_folds": 3}],
+)
+def test_what_needs_probabilities_needs_a_loss_with_a_link(parameters):
+    name = next(iter(parameters))
+    model = classifier(loss=Square("", None), **parameters)
+    assert refusal(lambda: model.fit(X, LABELS)) == (
+        f"{name} needs probabilities, but Square has no inverse_link; implement it, or leave "
+        f"{name} out."
+    )
+
+
 def test_a_weak_learner_must_predict_finite_numbers():
     class Broken(Ridge):
         def predict(self, X):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from functools import partial
 from unittest import mock
 
@@ -480,6 +481,34 @@ def test_members_of_folds_go_on_from_files_of_their_own(tmp_path, random_state, 
     (tmp_path / "run.checkpoint.1").unlink()
     again = make(checkpoint=path).fit(X, Y)
     assert stored(again) == stored(plain)
+
+
+@pytest.mark.parametrize("random_state", [3, None])
+@pytest.mark.parametrize("lost", [[0], [0, 2]])
+def test_a_member_whose_file_is_lost_starts_anew_with_the_same_folds(tmp_path, random_state, lost):
+    parameters = {"max_iter": 12, "max_leaf_nodes": 6, "n_folds": 3, "random_state": random_state}
+    path = tmp_path / "run"
+    with pytest.raises(Killed):
+        ManyBoostRegressor(
+            checkpoint=Checkpoint(path, every=2), callbacks=[Die(6)], **parameters
+        ).fit(X, Y)
+    copied = tmp_path / "copy"
+    for fold in range(3):
+        if fold not in lost:
+            shutil.copy(f"{path}.{fold}", f"{copied}.{fold}")
+    whole = ManyBoostRegressor(checkpoint=path, **parameters).fit(X, Y)
+    model = ManyBoostRegressor(checkpoint=copied, **parameters).fit(X, Y)
+    assert stored(model) == stored(whole)
+    np.testing.assert_array_equal(model.oof_prediction_, whole.oof_prediction_)
+
+
+def test_members_of_different_fits_are_refused(tmp_path):
+    parameters = {"max_iter": 3, "n_folds": 3}  # with drawn seeds
+    for name in ("one", "other"):
+        ManyBoostRegressor(checkpoint=tmp_path / name, **parameters).fit(X, Y)
+    (tmp_path / "other.1").replace(tmp_path / "one.1")
+    with pytest.raises(ValueError, match=r"one\.0' and .*one\.1' belong to fits of different"):
+        ManyBoostRegressor(checkpoint=tmp_path / "one", **parameters).fit(X, Y)
 
 
 @pytest.mark.parametrize("strategy", ["independent", "project", "relabel"])

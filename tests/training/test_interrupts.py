@@ -1,12 +1,13 @@
 """An interrupt at any line of training leaves whole rounds, or the estimator as it was."""
 
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from manyboost import ManyBoostRegressor
+from manyboost import ManyBoostClassifier, ManyBoostRegressor
 from manyboost.persistence.model import to_parts
 
 RNG = np.random.default_rng(0)
@@ -115,3 +116,24 @@ def test_an_interrupt_before_the_first_round_leaves_the_last_model():
     assert interrupted_at(3, lambda: blank.fit(X, Y))
     with pytest.raises(NotFittedError):
         blank.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("step", "parameters"),
+    [
+        ("tune_thresholds", {"thresholds": "tuned"}),
+        ("tune_thresholds", {"thresholds": "tuned", "n_folds": 3}),
+        ("fit_calibrator", {"calibration": "sigmoid", "n_folds": 3}),
+    ],
+)
+def test_an_interrupt_after_training_leaves_no_model_without_what_it_was_to_find(step, parameters):
+    model = ManyBoostClassifier(max_iter=4, random_state=0)
+    interrupt = mock.patch(f"manyboost.estimators.classifier.{step}", side_effect=KeyboardInterrupt)
+    with interrupt, pytest.raises(KeyboardInterrupt):
+        model.set_params(**parameters).fit(X, Y > 0)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    expected = stored(model.fit(X, Y > 0))
+    with interrupt, pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y > 0.3)
+    assert stored(model) == expected

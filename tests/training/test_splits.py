@@ -306,6 +306,23 @@ def test_a_checkpoint_knows_the_rows_that_are_set_apart(tmp_path):
         regressor(validation_split=KFold(4), checkpoint=path).fit(X, Y)
 
 
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_a_warm_start_refuses_a_splitter_that_draws_other_rows_each_time(random_state):
+    splitter = ShuffleSplit(1, random_state=random_state)
+    model = regressor(max_iter=5, warm_start=True, validation_split=splitter).fit(X, Y)
+    before = model.predict(X)
+    sentence = refusal(lambda: model.set_params(max_iter=10).fit(X, Y))
+    assert "validation_split draws other rows each time, and the model has seen some" in sentence
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_warm_start_goes_on_with_the_rows_of_a_splitter():
+    split = {"validation_split": ShuffleSplit(1, random_state=0)}
+    model = regressor(max_iter=5, warm_start=True, **split).fit(X, Y)
+    model.set_params(max_iter=10).fit(X, Y)
+    assert_same(model, regressor(max_iter=10, **split).fit(X, Y))
+
+
 def test_leaves_can_be_refitted_after_a_splitter():
     model = regressor(validation_split=GroupKFold(3)).fit(X, Y, groups=GROUPS)
     n_rounds = model.n_iter_

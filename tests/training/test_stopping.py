@@ -482,6 +482,16 @@ def test_importances_are_those_of_the_rounds_kept():
             assert model.output_importances_[j] == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "exponential"])
+def test_each_class_against_the_rest_is_stopped_by_itself(loss):
+    X, Y = uneven()
+    classes = np.digitize(Y[:, 1], [-1, 1])
+    settings = {"early_stopping": "per_output", "n_iter_no_change": 3, "max_iter": 60}
+    model = classifier(loss=loss, **settings).fit(X, classes, X_val=X[:99], Y_val=classes[:99])
+    curves = model.validation_score_per_output_
+    assert np.array_equal(curves.argmax(axis=0), model.best_iter_per_output_)
+
+
 class RowLoss(Loss):
     def value(self, y, raw):
         return ((y - raw) ** 2).sum(axis=1) / 2

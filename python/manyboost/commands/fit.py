@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         model._left_out = sorted({*model._left_out, *problem.left_out})
     except KeyboardInterrupt:
         if not hasattr(model, "n_iter_"):
-            raise Interrupted("Interrupted before the first round; no model was written.") from None
+            raise Interrupted("Interrupted before there was a model; none was written.") from None
         _save(model, output)
         kept = f"{output} holds the model after {count(model.n_iter_, 'round')}"
         raise Interrupted(f"Interrupted; {kept}, pass --resume {output} to continue.") from None

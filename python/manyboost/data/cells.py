@@ -66,8 +66,8 @@ def cell_error(argument: str, problem: str, place: Any, rest: str, names: Any = 
 
 
 def unknown_category(column: str, name: str, category: str, row: int) -> RowError:
-    """Return the error of a category that the model to be continued does not know."""
-    rest = ", which the fitted model does not know; use warm_start=False."
+    """Return the error of a category that a model does not know, which is to be fitted further."""
+    rest = ", which the fitted model does not know; make it missing, or fit a new model."
     return RowError(name, f"Column {column} of {name} has the category {category}", row, rest)
 
 

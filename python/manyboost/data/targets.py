@@ -46,9 +46,8 @@ def check_offset(
     array = plain_arrays.dense_floats(offset, name, "missing values")
     n_rows = X.shape[0]
     if softmax and array.ndim == 1:
-        what = f"but the same offset for all {n_outputs} classes would change nothing"
-        shapes = f"shape {array.shape}, {what}; it must have the shape {(n_rows, n_outputs)}."
-        raise ValueError(f"{name} has {shapes}")
+        what = f"{name} has shape {array.shape}, but classes need an offset for each output"
+        raise ValueError(f"{what}; it must have the shape {(n_rows, n_outputs)}.")
     if array.shape not in ((n_rows,), (n_rows, 1), (n_rows, n_outputs)):
         wanted = f"one number for each of the {n_rows} rows, or the shape {(n_rows, n_outputs)}"
         raise ValueError(f"{name} has shape {np.shape(offset)}; it must have {wanted}.")

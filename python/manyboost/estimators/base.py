@@ -41,6 +41,7 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
     _progress: Progress
     _classes: Classes
     _class_weights: ClassTable | None
+    _quantiles: list[float] | None = None
     _seed: int
     baseline_: F64
     target_names_: NDArray[Any]

@@ -237,6 +237,14 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
             remedy = nearest(str(self.loss), LABEL_LOSSES, other="a Loss object")
             problem = f"loss={self.loss!r} is not a classification loss for all outputs"
             raise ValueError(f"{problem}; {remedy}")
+        if not isinstance(self.loss, Loss) or has_own_link(self.loss):
+            return
+        for name in ("thresholds", "calibration"):
+            if getattr(self, name) is not None:
+                problem = f"{type(self.loss).__name__} has no inverse_link"
+                raise ValueError(
+                    f"{name} needs probabilities, but {problem}; implement it, or leave {name} out."
+                )
 
     def _check_thresholds(self, classes: Classes) -> None:
         """Refuse thresholds that do not go with the classes."""

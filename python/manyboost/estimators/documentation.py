@@ -43,7 +43,7 @@ validation_scores_ : dict of ndarray of shape (n_iter_ + 1,)
     All scores by name, if ``scoring`` is a list.
 validation_score_per_output_ : ndarray of shape (n_iter_ + 1, n_outputs_)
     Negative mean loss of each output on the validation rows, for classes that of their column; not
-    for one column of more than two classes.
+    for the log loss of one column of more than two classes.
 feature_importances_ : ndarray of shape (n_features_in_,)
     Share of each feature in the gain.
 output_importances_ : ndarray of shape (n_outputs_, n_features_in_)

@@ -210,10 +210,9 @@ class Explaining(Predicting):
         if names is None:
             names = [f"y{j}" for j in range(self.n_outputs_ // self._n_levels)]
         names = names if places is None else [names[j] for j in places]
-        if self._n_levels == 1:
+        if self._quantiles is None:
             return names
-        levels: Any = self._quantiles
-        return [f"{name}, {level!r}-quantile" for name in names for level in levels]
+        return [f"{name}, {level!r}-quantile" for name in names for level in self._quantiles]
 
     def _explained_part(self, what: str, places: list[int] | None) -> tuple[_core.Ensemble, int]:
         """Return the trees for all or some outputs of y, and the number of outputs they have."""
@@ -229,7 +228,7 @@ class Explaining(Predicting):
 
     def _by_output(self, values: F64) -> F64:
         """Reshape the last axis, the outputs of the model, as predictions are shaped."""
-        if self._n_levels == 1:
+        if self._quantiles is None:
             return values[..., 0] if self._is_single() else values
         values = values.reshape(*values.shape[:-1], -1, self._n_levels)
         return values[..., 0, :] if self._is_single() else values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ from manyboost.arrays import F64
 from manyboost.comm import ALONE, Comm
 from manyboost.data.rows import Rows
 from manyboost.estimators.base import Model
+from manyboost.persistence.checkpoint import Recorder
 from manyboost.training.boosting import Boosting
-from manyboost.training.folds import FoldedBoosting
+from manyboost.training.checkpoints import Start
+from manyboost.training.folds import FoldedBoosting, member_seed
 from manyboost.training.training_data import TrainingData
 
 
@@ -97,3 +99,22 @@ def refuse_other_outputs(model: Model, data: TrainingData, method: str, remedy: 
         now, then = ("without", "with") if model._with_offset else ("with", "without")
         problem = f"{method} was called {now} an offset, but the model was fitted {then} one"
         raise ValueError(f"{problem}; keep to that{remedy}.")
+
+
+def start_of(recorders: list[Recorder]) -> Start | None:
+    """Return how the fit in checkpoints began, of which members of folds may lack some.
+
+    Members of different fits are refused: they would train on each other's folds.
+    """
+    starts: list[tuple[str, Start]] = []
+    for fold, recorder in enumerate(recorders):
+        if recorder.found is not None:
+            start = recorder.found.start
+            start = replace(start, seed=member_seed(start.seed, -fold))
+            starts.append((str(recorder.path), start))
+    for path, start in starts:
+        first, expected = starts[0]
+        if start.seed != expected.seed:
+            problem = f"The checkpoints {first!r} and {path!r} belong to fits of different seeds"
+            raise ValueError(f"{problem}; remove the files of all folds to start anew.")
+    return starts[0][1] if starts else None

@@ -26,7 +26,7 @@ from manyboost.data.sparse_labels import SparseLabels
 from manyboost.data.stored import StoredTable
 from manyboost.errors import warn
 from manyboost.estimators.base import Model
-from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
+from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs, start_of
 from manyboost.estimators.sparsity import rankers
 from manyboost.persistence.checkpoint import Recorder
 from manyboost.persistence.identity import Identity
@@ -36,7 +36,7 @@ from manyboost.training.assembly import assemble, new_progress
 from manyboost.training.baselines import fit_loss
 from manyboost.training.boosting import Boosting
 from manyboost.training.callbacks import Display, FitTasks, Watchers, unwatched, with_callbacks
-from manyboost.training.checkpoints import Checkpoint, Found, Start
+from manyboost.training.checkpoints import Checkpoint, Start
 from manyboost.training.ensembles import Ensemble, TreeEnsemble
 from manyboost.training.fitted_losses import FittedLoss
 from manyboost.training.folds import folds_of, group_numbers, leave_out, member_seed
@@ -54,7 +54,7 @@ from manyboost.training.plan import (
 from manyboost.training.progress import Progress
 from manyboost.training.racing import FEW_FOLDS, FEW_ROWS, race
 from manyboost.training.scoring import LOSS, Scorer, as_list, resolve, score_name
-from manyboost.training.splits import is_drawn, lost_output, read_splits, set_apart
+from manyboost.training.splits import is_drawn, lost_output, read_splits, same_splits, set_apart
 from manyboost.training.strategies import SPARSE_TREES
 from manyboost.training.training_data import Split, TrainingData
 
@@ -86,11 +86,15 @@ def all_or_nothing(fit: _Fit) -> _Fit:
         except BaseException as error:
             keeps = vars(self).get("_progress") is not before.get("_progress")
             if not (isinstance(error, KeyboardInterrupt) and keeps):
-                vars(self).clear()
-                vars(self).update(before)
+                _restore(self, before)
             raise
 
     return guarded  # type: ignore[return-value]
+
+
+def _restore(model: Any, attributes: dict[str, Any]) -> None:
+    vars(model).clear()
+    vars(model).update(attributes)
 
 
 class Fitting(Model):
@@ -102,10 +106,10 @@ class Fitting(Model):
         began = time.monotonic()
         earlier = self._earlier()
         data = self._read(given, continued=earlier is not None)
-        data = replace(data, splits=self._read_splits(given, data.n_given))
+        splits = self._read_splits(given, data.n_given, continued=earlier is not None)
+        data = replace(data, splits=splits)
         recorders = self._open_checkpoints(data, earlier)
-        found = None if recorders is None else recorders[0].found
-        start = self._start(data, earlier, found)
+        start = self._start(data, earlier, start_of(recorders or []))
         plan = make_plan(
             self, data, seed=start.seed, strategy=start.strategy, projection=start.projection
         )
@@ -117,6 +121,7 @@ class Fitting(Model):
         check_memory(plan, self, data, threads.threads)
         if plan.splits_rows and not self.refit_all:
             data = self._split(data)
+        found = None if recorders is None else recorders[0].found
         # A copy: an error leaves the fitted model as it was.
         progress = copy.deepcopy(earlier) if found is None else found.progress
         for fold, recorder in enumerate(recorders or ()):
@@ -177,7 +182,9 @@ class Fitting(Model):
         parts = n_given, reader.n_levels, names, known, targets, groups
         return TrainingData(rows, validation, categories, d, *parts)
 
-    def _read_splits(self, given: Given, n_given: int) -> tuple[Split, ...] | None:
+    def _read_splits(
+        self, given: Given, n_given: int, *, continued: bool
+    ) -> tuple[Split, ...] | None:
         """Return the splits of a splitter, which are made of what was passed to fit."""
         splitter, fraction = self.validation_split, self.validation_fraction
         if isinstance(splitter, str):
@@ -188,7 +195,13 @@ class Fitting(Model):
         if fraction != params.PARAMS["validation_fraction"].default:
             problem = f"validation_fraction={fraction!r} says how many rows are set apart, but"
             raise ValueError(f"{problem} {what} does; leave one of them out.")
-        return read_splits(splitter, given.X, given.y, given.groups, n_given, self.n_folds)
+        asked = splitter, given.X, given.y, given.groups, n_given, self.n_folds
+        splits = read_splits(*asked)
+        if continued and not same_splits(splits, read_splits(*asked)):
+            problem = "validation_split draws other rows each time, and the model has seen some"
+            remedy = "use warm_start=False, and a splitter with a random_state to add rounds later"
+            raise ValueError(f"{problem}; {remedy}.")
+        return splits
 
     def _find_categories(self, X: Table, names: Any, comm: Comm, *, continued: bool) -> Categories:
         """Categories of checked features; those of the fitted model if it is continued."""
@@ -201,7 +214,7 @@ class Fitting(Model):
         known = self._progress.categories
         if not np.array_equal(mask, known.mask):
             problem = "categorical_features names other features than those of the fitted model"
-            raise ValueError(f"{problem}; keep to these, or use warm_start=False.")
+            raise ValueError(f"{problem}; keep to these, or fit a new model.")
         return known
 
     # ------------------------------------------------------------------ planning
@@ -230,22 +243,22 @@ class Fitting(Model):
             recorders.append(Recorder(*parts, max_iter=most, earlier=earlier))
         return recorders
 
-    def _start(self, data: TrainingData, earlier: Progress | None, found: Found | None) -> Start:
-        """Draw the seed and choose the strategy, or take those of the model that is continued."""
+    def _start(self, data: TrainingData, earlier: Progress | None, found: Start | None) -> Start:
+        """Draw the seed and choose the strategy, or take those of a fit that goes on."""
         if earlier is None:
             if found is None:
                 drawn = check_random_state(resolve_random_state(self, data)).randint(2**31 - 1)
                 self._seed = int(data.rows.comm.broadcast(int(drawn)))
             else:
-                self._seed = found.start.seed
+                self._seed = found.seed
             self._left_out = []
             self.__dict__.pop("search_results_", None)
         if self.strategy != "auto":
             self.strategy_, self.projection_ = self.strategy, self.projection
         elif found is not None:
-            self.strategy_, self.projection_ = found.start.strategy, found.start.projection
-            if found.start.search_results is not None:
-                self.search_results_ = found.start.search_results
+            self.strategy_, self.projection_ = found.strategy, found.projection
+            if found.search_results is not None:
+                self.search_results_ = found.search_results
         elif earlier is None:
             self._race(data)
         if callable(self.projection):
@@ -290,6 +303,10 @@ class Fitting(Model):
             message = f"The model has all {self.n_iter_} rounds of max_iter='auto'"
             remedy = "no round is added. Use max_iter=model.n_iter_ + 100, or another number"
             warn(f"{message}: {remedy}.")
+        if isinstance(self.thresholds, str) and not self._trained_with["tuned"]:
+            needed = "rows that were set apart for it from the first round on"
+            problem = f"thresholds='tuned' needs {needed}"
+            raise ValueError(f"{problem}; give the thresholds, or use warm_start=False.")
         changed = None
         model, keeps_few = earlier.model, plan.max_leaf_outputs is not None
         if self._fixed_parameters() != self._trained_with:
@@ -469,14 +486,21 @@ class Fitting(Model):
     # ------------------------------------------------------------------ finishing
 
     def _finish(self, result: Result, *, tunes: bool = True) -> None:
-        """Set the fitted attributes, and tune thresholds that are to be tuned."""
-        for name in self._attributes_that_begin(_OPTIONAL_ATTRIBUTES):
-            delattr(self, name)
-        self.__dict__.update(result.attributes)
-        if result.unseen is not None:
-            self._keep_unseen(result.unseen)
-        if tunes:
-            self._tune_thresholds(result.validation)
+        """Set the fitted attributes, and tune thresholds that are to be tuned: all, or nothing."""
+        before = dict(vars(self))
+        try:
+            for name in self._attributes_that_begin(_OPTIONAL_ATTRIBUTES):
+                delattr(self, name)
+            self.__dict__.update(result.attributes)
+            if result.unseen is not None:
+                self._keep_unseen(result.unseen)
+            if tunes:
+                self._tune_thresholds(result.validation)
+            else:  # the rows that thresholds were tuned on have been trained on by now
+                self._trained_with = self._trained_with | {"tuned": False}
+        except BaseException:
+            _restore(self, before)
+            raise
 
     def _attributes_that_begin(self, beginnings: tuple[str, ...]) -> dict[str, Any]:
         return {name: each for name, each in vars(self).items() if name.startswith(beginnings)}

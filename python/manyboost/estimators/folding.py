@@ -34,7 +34,7 @@ from manyboost.training.folds import (
     member_seed,
     refuse_lost_output,
 )
-from manyboost.training.plan import Plan, make_plan
+from manyboost.training.plan import Plan, make_plan, refuse_foreign
 from manyboost.training.progress import Progress
 from manyboost.training.scoring import as_list
 from manyboost.training.stopping import KnownRounds
@@ -183,7 +183,8 @@ class Folding(Fitting):
         The splits stay; leaf values, steps, the baseline, covers and importances are computed
         again, round by round, with the present parameters. It takes a fraction of the time of
         :meth:`fit`. A leaf without rows gets the value zero. Thresholds stay. Validation scores and
-        out-of-fold predictions are removed, because they belong to the earlier data.
+        out-of-fold predictions are removed, because they belong to the earlier data. Categories
+        that the model does not know are refused.
 
         Parameters
         ----------
@@ -207,6 +208,7 @@ class Folding(Fitting):
     @all_or_nothing
     def _refit(self, given: Given) -> None:
         trees = self._built_in_trees("refit", any_leaves=True)
+        refuse_foreign(self, "refit")
         data = self._read(given, continued=True)
         refuse_other_outputs(self, data, "refit")
         if trees.n_members > 1 and self._trained_with["per_output"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -80,9 +81,11 @@ class Tracing(Structure):
         # The result, and the weights of one group, by training row and by row.
         memory.check(8 * shape[0] * n_given * (len(groups) + 2), what, "pass fewer rows at a time")
         result = np.zeros(shape)
-        for rate in self._known_rates(one_column=n_outputs == 1):
+        rates = self._known_rates(one_column=n_outputs == 1)
+        for rate, share in itertools.product(rates, self._known_shares()):
             rounds = LinearRounds(model, leaves, known, rate, l2)
-            for k, (trees, weight, within) in enumerate(groups):
+            for k, (trees, weight) in enumerate(groups):
+                within = self._bags(rows, k, weight, share)
                 result[:, rows.numbers, k] = rounds.weights(trees, weight, within)
             if len(groups) == 1:
                 found = result[..., 0] @ columns
@@ -104,6 +107,11 @@ class Tracing(Structure):
             # What "auto" was in earlier model files.
             rates.append(min(0.1, max(0.05, 20 / self.max_iter)))
         return list(dict.fromkeys(rates))
+
+    def _known_shares(self) -> list[float]:
+        """Return the shares of the rows that each tree may have been fitted to."""
+        # A refit fits to all rows.
+        return list(dict.fromkeys([float(self.subsample), 1.0]))
 
     def _check_traceable(self) -> _core.Ensemble:
         """Refuse models whose predictions are not weighted sums of y."""
@@ -143,7 +151,7 @@ class Tracing(Structure):
         problem = "y_train and sample_weight do not give the baseline of the model"
         raise ValueError(f"{problem}; pass its training data.")
 
-    def _linear_groups(self, rows: Rows) -> list[tuple[range, F64, Callable[[int], F64]]]:
+    def _linear_groups(self, rows: Rows) -> list[tuple[range, F64]]:
         """Return trees and weights of each output, or one entry if all outputs share them."""
         d, n_iter = self.n_outputs_, self.n_iter_
         by_output = not STRATEGIES[self.strategy_].shares_trees and d > 1
@@ -154,19 +162,19 @@ class Tracing(Structure):
         groups = []
         for j in range(1 if alike else d):
             trees = range(j, stops[j] * d, d) if by_output else range(stops[j])
-            groups.append((trees, matrix[:, j], self._bags(rows, j, matrix[:, j])))
+            groups.append((trees, matrix[:, j]))
         return groups
 
-    def _bags(self, rows: Rows, output: int, weight: F64) -> Callable[[int], F64]:
+    def _bags(self, rows: Rows, output: int, weight: F64, share: float) -> Callable[[int], F64]:
         """Return the weights of an output in the rows that training drew for a round."""
-        if self.subsample == 1.0:
+        if share == 1.0:
             return lambda m: weight
         alone = not STRATEGIES[self.strategy_].shares_trees
         candidates = np.arange(len(rows))
         if alone:
             candidates = np.flatnonzero(~missing_cells(rows.Y[:, output]))
         numbers, pool = rows.numbers[candidates], _core.Pool(1)
-        count = max(1, int(self.subsample * len(numbers)))
+        count = max(1, int(share * len(numbers)))
 
         def bag(m: int) -> F64:
             drawn = _core.sample_rows(pool, numbers, count, self._seed, m, output if alone else 0)

@@ -63,7 +63,6 @@ class Asked:
 class Intervals(Uncertainty):
     """The intervals of a regressor."""
 
-    _quantiles: list[float] | None
     _known: dict[Any, Any]  # what was computed from the calibration rows so far
 
     def predict_interval(
@@ -106,9 +105,9 @@ class Intervals(Uncertainty):
         Returns
         -------
         ndarray of shape (n_rows, 2) or (n_rows, n_outputs, 2)
-            Lower and upper ends; (n_rows, 2) for a one-dimensional y. With a list of quantiles, the
-            two levels whose difference is nearest to the coverage are moved outwards or inwards
-            until they reach it.
+            Lower and upper ends; (n_rows, 2) for a one-dimensional y. With a list of quantiles, two
+            levels are moved outwards or inwards until they reach the coverage: of the pairs that
+            are equally far from both ends of the list, the one whose difference is nearest to it.
 
         Examples
         --------

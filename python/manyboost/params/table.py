@@ -323,7 +323,7 @@ PARAMS: dict[str, Param] = {
         "``refit_all``, or if there are more than 10,000 rows. ``'per_output'``: an output whose "
         "own validation loss no longer improves is frozen, and keeps the rounds up to its own "
         "best, while the others go on; of several columns of classes, each column does. Not for "
-        "one column of more than two classes.",
+        "``loss='log_loss'`` with one column of more than two classes, which share it.",
     ),
     "validation_fraction": Param(
         0.1,

@@ -73,6 +73,7 @@ class RunningClassifier(RunningRegressor):
 
     def predict_top_k(self, X: Any, k: int) -> tuple[NDArray[Any], F64]:
         """Return the k best labels or classes of the validation rows, and their scores."""
+        self._estimator._refuse_columns("predict_top_k", "predict_proba")
         best, scores = self._estimator._ranked(self._raw_of(X), k)
         return self._estimator.classes_[best], scores
 
@@ -150,7 +151,7 @@ def resolve(
     for each in as_list(scoring):
         if each is None:
             each = "accuracy" if isinstance(running, RunningClassifier) else "r2"
-            if isinstance(getattr(running, "classes_", None), list):
+            if each == "accuracy" and y.ndim == 2:
                 each = accuracy
         name = each if isinstance(each, str) else _name(each)
         while any(name == scorer.name for scorer in scorers):
@@ -192,8 +193,26 @@ def resolve(
 
 
 def accuracy(model: Any, X: Any, y: NDArray[Any], sample_weight: Any = None) -> float:
-    """Share of rows in which all of several columns of classes are right."""
-    return float(np.average((model.predict(X) == y).all(axis=1), weights=sample_weight))
+    """Share of rows in which all observed labels, or columns of classes, are right."""
+    missing = y == (None if isinstance(model.classes_, list) else MISSING_LABEL)
+    right = ((model.predict(X) == y) | missing).all(axis=1)
+    return float(np.average(right, weights=sample_weight))
+
+
+def _observed_accuracy(
+    model: Any, X: Any, y: NDArray[Any], *, weight: NDArray[Any] | None
+) -> float:
+    """Accuracy where cells are missing, and therefore have the weight zero."""
+    if weight is None:
+        return accuracy(model, X, y)
+    cells = weight.reshape(len(weight), -1)
+    of_rows = cells.max(axis=1)
+    if not np.isclose(cells, of_rows[:, None], rtol=1e-6)[cells > 0].all():
+        raise ValueError(
+            "scoring=None is the accuracy of whole rows, but cells of the validation rows have "
+            "weights of their own; use 'loss', or weights of rows."
+        )
+    return accuracy(model, X, y, of_rows)
 
 
 def mean_over_outputs(
@@ -224,8 +243,11 @@ def observed_mean(scorer: Any) -> Callable[..., float] | None:
     """The mean of a scorer over outputs or labels, each on the rows where it is observed.
 
     It takes a model, X, y (NaN, or :data:`MISSING_LABEL` among labels, where a target is missing)
-    and ``weight`` (of rows, of cells, or None). None: the scorer is no such mean.
+    and ``weight`` (of rows, of cells, or None). None: the scorer is no such mean. The accuracy of
+    whole rows counts as one: it uses what is observed of each.
     """
+    if scorer is accuracy:
+        return _observed_accuracy
     metric: Any = getattr(scorer, "_score_func", None)
     constants = dict(getattr(scorer, "_kwargs", {}))
     known = {} if metric is None else inspect.signature(metric).parameters

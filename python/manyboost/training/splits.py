@@ -56,6 +56,12 @@ def read_splits(
     return splits
 
 
+def same_splits(one: tuple[Split, ...], other: tuple[Split, ...]) -> bool:
+    """Whether splits put the same rows into the same parts."""
+    first, second = ([(each.train, each.test) for each in splits] for splits in (one, other))
+    return np.array_equal(first, second)
+
+
 def _mask(places: Any, n_rows: int, name: str) -> Mask:
     """Return the rows that a splitter names as a mask."""
     array, mask = np.asarray(places), np.zeros(n_rows, bool)
