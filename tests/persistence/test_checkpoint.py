@@ -292,6 +292,28 @@ def test_names_and_classes_belong_to_the_fit(tmp_path):
         model.fit(X, np.where(Y[:, 0] > 0, "ja", "ach"))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("output_weight", [1.0, 2, 3, 4]),
+        ("monotonic_cst", [1, 0, 0, 0, -1]),
+        ("categorical_features", [True, False, True, False, False]),
+    ],
+)
+def test_parameters_with_an_index_count_with_what_they_name(name, value, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X.round(1), columns=list("abcde"))
+    targets = pandas.DataFrame(Y, columns=list("pqrs"))
+    index = list("pqrs") if name == "output_weight" else list("abcde")
+    given = pandas.Series(value, index)
+    settings = {"random_state": 0, "max_iter": 4, "checkpoint": tmp_path / "run"}
+    for each in (given, given.iloc[::-1], np.array(value)):
+        ManyBoostRegressor(**settings, **{name: each}).fit(frame, targets)
+    other = ManyBoostRegressor(**settings, **{name: pandas.Series(value, index[::-1])})
+    with pytest.raises(ValueError, match=f"belongs to another fit: .*{name}"):
+        other.fit(frame, targets)
+
+
 def test_how_it_is_run_may_change(tmp_path):
     model = ManyBoostRegressor(checkpoint=str(tmp_path / "run"), max_iter=5, n_jobs=1).fit(X, Y)
     again = clone(model).set_params(

@@ -332,6 +332,62 @@ def test_every_parameter_value_is_kept(tmp_path):
     assert same(clone(again).fit(X, Y).predict(X), model.predict(X))
 
 
+FEATURES, OUTPUTS = ["a", "b", "c", "d", "e"], ["one", "two", "three", "four"]
+#: Parameters that go by names, in another order than those of the rows.
+NAMED_PARAMETERS = {
+    "weights": {"output_weight": pd.Series([1.0, 0, 0, 0], index=OUTPUTS[::-1])},
+    "signs": {"monotonic_cst": pd.Series([0, 0, 0, -1, 1], index=FEATURES[::-1])},
+    "signs of each output": {
+        "monotonic_cst": pd.DataFrame(
+            np.eye(4, 5, dtype=int), index=OUTPUTS[::-1], columns=FEATURES[::-1]
+        )
+    },
+    "signs of a feature": {"monotonic_cst": {"a": pd.Series([1, 0, 0, -1], index=OUTPUTS[::-1])}},
+    "mask": {
+        "categorical_features": pd.Series([False, False, True, False, True], index=FEATURES[::-1])
+    },
+}
+
+
+@pytest.mark.parametrize("name", NAMED_PARAMETERS)
+def test_a_loaded_model_means_the_same_outputs_and_features(name, tmp_path):
+    X, Y = problem()
+    frame = pd.DataFrame(np.round(np.nan_to_num(X), 1), columns=FEATURES)
+    targets = pd.DataFrame(Y, columns=OUTPUTS)
+    model = ManyBoostRegressor(**NAMED_PARAMETERS[name], **COMMON).fit(frame, targets)
+    path = tmp_path / "model.mb"
+    model.save(path)
+    again = manyboost.load(path)
+    afresh = clone(again).fit(frame, targets)
+    assert same(afresh.predict(frame), model.predict(frame))
+    for each in (model, again):
+        each.set_params(warm_start=True, max_iter=6).fit(frame, targets)
+    assert same(again.predict(frame), model.predict(frame))
+    again.save(path)
+    written = path.read_bytes()
+    model.save(path)
+    assert path.read_bytes() == written
+
+
+def test_a_loaded_classifier_means_the_same_columns_of_classes(tmp_path):
+    X, Y = problem()
+    columns = pd.DataFrame(np.array(["no", "yes", "so"])[np.digitize(Y, [-1, 1])], columns=OUTPUTS)
+    weights = pd.Series([1.0, 0.5, 0, 0], index=OUTPUTS[::-1])
+    model = ManyBoostClassifier(output_weight=weights, **COMMON).fit(X, columns)
+    model.save(tmp_path / "model.mb")
+    again = manyboost.load(tmp_path / "model.mb")
+    assert again.output_weight.tolist() == [0, 0, 0.5, 1]
+    assert same(clone(again).fit(X, columns).predict(X), model.predict(X))
+
+
+def test_names_that_the_rows_do_not_have_are_refused_by_save(tmp_path):
+    X, Y = problem()
+    model = ManyBoostRegressor(**COMMON).fit(X, pd.DataFrame(Y, columns=OUTPUTS))
+    model.set_params(output_weight=pd.Series(1.0, index=["one", "two", "three", "for"]))
+    with pytest.raises(ValueError, match="output_weight names the output 'for'"):
+        model.save(tmp_path / "model.mb")
+
+
 def test_pickles_and_copies_hold_the_bytes_of_the_format():
     X, Y = problem()
     for strategy in STRATEGIES:
