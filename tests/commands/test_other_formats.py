@@ -176,6 +176,42 @@ def test_features_beyond_single_precision_are_learnt_in_every_format(run, tmp_pa
     assert models[0] == models[1]
 
 
+@pytest.fixture
+def codes(tmp_path, monkeypatch):
+    """The same rows in four formats: the feature 1 holds codes, 2 numbers."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.repeat([-1, 0, 2, 10, 0.1], 24))
+    numbers = rng.normal(size=120).round(2)
+    y = np.isin(group, (0, 10)) + 0.5
+    rows = [(f"{g:g}", f"{x:g}", f"{t:g}") for g, x, t in zip(group, numbers, y, strict=True)]
+    (tmp_path / "codes.csv").write_text("1,2,y\n" + "".join(",".join(row) + "\n" for row in rows))
+    (tmp_path / "codes.svm").write_text("".join(f"{t} 1:{g} 2:{x}\n" for g, x, t in rows))
+    head = "".join(f"@attribute {name} numeric\n" for name in ("1", "2", "y"))
+    body = "".join(",".join(row) + "\n" for row in rows)
+    (tmp_path / "codes.arff").write_text(f"@relation codes\n{head}@data\n{body}")
+    names = {"feature_names": ["1", "2"], "target_names": ["y"]}
+    X = np.column_stack([group, numbers]).astype(np.float32)
+    np.savez(tmp_path / "codes.npz", X=X, Y=y[:, None], **names)
+
+
+def test_numbers_are_categories_in_every_format(run, codes):
+    words = ["--target", "y", "--max-iter", "4", "--random-state", "0", "--max-leaf-nodes", "2"]
+    shown = set()
+    for ending in ("csv", "svm", "arff", "npz"):
+        file, model = f"codes.{ending}", f"{ending}.mb"
+        run("fit", file, "-o", model, *words, "--categorical-features", "1")
+        assert "2 features (1 categorical)" in run.err
+        labels = manyboost.load(model)._category_labels.of_column
+        assert labels == {0: ("-1", "0", "0.1", "10", "2")}
+        for other in ("csv", "svm", "arff", "npz"):
+            shown.add(run("predict", model, f"codes.{other}"))
+            assert run.err == ""
+    assert len(shown) == 1
+    predictions = set(shown.pop().split()[1:])
+    assert len(predictions) == 2  # one split divides the categories
+
+
 @pytest.mark.parametrize("ending", ["npz", "svm"])
 def test_numbers_keep_the_digits_of_their_file(run, tmp_path, ending):
     seconds = 1_700_000_000 + np.arange(120.0)
