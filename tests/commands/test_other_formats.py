@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,6 +149,29 @@ def test_a_name_of_a_feature_and_an_output_means_the_output(run, refused, npz):
     code, said = refused(*FIT_NPZ, "--target", "a")
     assert code == 2
     assert "--target 'a' matches no column of x.npz; available: 'b', 'y1'." in said
+
+
+def test_a_name_of_a_feature_and_an_output_to_ignore_means_the_feature(run, refused, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 5)).round(2)
+    lines = []
+    for row in X:
+        labels = [str(j) for j in (3, 5) if row[4] + row[j - 2] > 0]
+        cells = [f"{j}:{value}" for j, value in enumerate(row, 1)]
+        lines.append(" ".join([",".join(labels), *cells]) + "\n")
+    file, model = str(tmp_path / "d.svm"), str(tmp_path / "d.mb")
+    Path(file).write_text("".join(lines))
+    quick = ("-o", model, "--max-iter", "3", "--random-state", "0")
+    for target in (["--target", "3"], []):
+        run("fit", file, *target, "--ignore", "5", *quick)
+        assert "4 features" in run.err
+        assert "column '5'" in run.err
+        assert manyboost.load(model).feature_names_in_.tolist() == ["1", "2", "3", "4"]
+    shown = run("predict", model, file)
+    assert run("predict", model, file, "--ignore", "5") == shown
+    code, said = refused("predict", model, file, "--ignore", "3")
+    assert code == 2
+    assert "--ignore leaves out '3', which is a feature of the model." in said
 
 
 @pytest.mark.parametrize(
