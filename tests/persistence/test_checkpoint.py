@@ -10,9 +10,12 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import make_scorer, max_error, r2_score
+from sklearn.model_selection import KFold
 
 import manyboost
 from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.metrics import get_scorer
 from manyboost.persistence.model import to_parts
 
 RNG = np.random.default_rng(0)
@@ -252,6 +255,46 @@ def test_another_fit_is_refused_and_told_what_differs(fit, words, tmp_path):
     assert str(caught.value).startswith(f"The checkpoint {str(path)!r} belongs to another fit")
     assert "remove the file to start anew" in str(caught.value)
     assert path.read_bytes() == before
+
+
+def scaled(n_components, n_outputs, rng, scale=1.0):
+    return scale * rng.normal(size=(n_components, n_outputs))
+
+
+class Scaled:
+    def __init__(self, scale, helper):
+        self.scale, self.helper = scale, helper
+
+    def __call__(self, n_components, n_outputs, rng):
+        return scaled(n_components, n_outputs, rng, self.scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("scoring", lambda: make_scorer(r2_score), lambda: make_scorer(max_error)),
+        ("scoring", lambda: get_scorer("r2"), lambda: get_scorer("neg_mean_absolute_error")),
+        ("projection", lambda: partial(scaled, scale=1.0), lambda: partial(scaled, scale=9.0)),
+        ("validation_split", lambda: KFold(3), lambda: KFold(4)),
+    ],
+)
+def test_an_object_made_with_something_else_is_another_one(name, one, other, tmp_path):
+    def fit(value):
+        settings = {"early_stopping": True, "random_state": 0, "max_iter": 4, name: value}
+        ManyBoostRegressor(checkpoint=tmp_path / "run", **settings).fit(X, Y)
+
+    fit(one())
+    fit(one())
+    with pytest.raises(ValueError, match=f"belongs to another fit: .*{name} was .* and is "):
+        fit(other())
+
+
+def test_an_object_that_does_not_show_what_it_is_made_with_is_another_one_too(tmp_path):
+    settings = {"random_state": 0, "max_iter": 4, "checkpoint": tmp_path / "run"}
+    for _ in range(2):  # a helper that no file could hold
+        ManyBoostRegressor(projection=Scaled(2.0, object()), **settings).fit(X, Y)
+    with pytest.raises(ValueError, match="other projection;"):
+        ManyBoostRegressor(projection=Scaled(9.0, object()), **settings).fit(X, Y)
 
 
 def test_a_loss_made_with_other_numbers_is_another_loss(tmp_path):

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
 
 import manyboost
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.metrics import TopKScorer, get_scorer
 from manyboost.persistence.model import from_bytes, to_parts
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
@@ -536,6 +539,42 @@ def test_a_model_goes_on_when_its_scorer_is_given_again(tmp_path):
     assert same(answers(again, X), answers(model.set_params(max_iter=6).fit(X, Y), X))
     with pytest.raises(ValueError, match="scoring"):
         manyboost.load(path).set_params(scoring=some_callback, max_iter=6).fit(X, Y)
+
+
+def test_scorers_of_the_best_labels_are_told_apart_in_files(tmp_path):
+    X, Y = problem()
+    settings = COMMON | {"early_stopping": True, "warm_start": True}
+    model = ManyBoostClassifier(scoring=TopKScorer("precision", 1), **settings).fit(X, Y > 0)
+    model.save(tmp_path / "model.mb")
+    again = manyboost.load(tmp_path / "model.mb").set_params(max_iter=6)
+    again.set_params(scoring=TopKScorer("precision", 1)).fit(X, Y > 0)
+    with pytest.raises(ValueError, match="scoring"):
+        again.set_params(scoring=TopKScorer("recall", 3), max_iter=9).fit(X, Y > 0)
+
+
+SCORERS = [
+    lambda: make_scorer(r2_score),
+    lambda: make_scorer(mean_absolute_error, greater_is_better=False),
+    lambda: get_scorer("r2"),
+    lambda: get_scorer("neg_mean_absolute_error"),
+    lambda: partial(some_score),
+]
+
+
+@pytest.mark.parametrize("given", SCORERS)
+def test_a_model_goes_on_with_a_scorer_that_is_made_with_the_same(given, tmp_path):
+    X, Y = problem()
+    path = tmp_path / "model.mb"
+    settings = COMMON | {"early_stopping": True, "warm_start": True}
+    model = ManyBoostRegressor(scoring=given(), **settings).fit(X, Y)
+    model.save(path)
+    for scorer in SCORERS:
+        again = manyboost.load(path).set_params(scoring=scorer(), max_iter=6)
+        if scorer is given:
+            assert again.fit(X, Y).n_iter_ > 0
+            continue
+        with pytest.raises(ValueError, match="scoring"):
+            again.fit(X, Y)
 
 
 def test_what_cannot_be_stored_is_refused_in_one_sentence(tmp_path):

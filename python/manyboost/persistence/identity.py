@@ -17,7 +17,7 @@ from manyboost import _core
 from manyboost.data.categories import Categories
 from manyboost.data.rows import Rows
 from manyboost.data.stored import StoredTable
-from manyboost.persistence.values import Encoder, Unstorable, is_code
+from manyboost.persistence.values import Encoder, Unstorable, is_code, plain_repr
 from manyboost.training.custom import Loss
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.progress import Progress
@@ -98,12 +98,13 @@ def _digests(
 
 def _described(value: Any) -> tuple[str, str]:
     """Return the digest of a parameter, and words for it."""
+    # Code cannot be compared, but what an object is made with can.
     if isinstance(value, Loss):
-        # Its code cannot be compared, but what it is made with can.
         return _digest([Encoder().encode(value), vars(value)]), type(value).__name__
     if is_code(value):
         (name,) = Encoder().encode(value).values()
-        return _digest([name]), str(name)
+        made_with = {} if hasattr(value, "__qualname__") else getattr(value, "__dict__", {})
+        return _digest([name, made_with]), textwrap.shorten(name, 120, placeholder="...")
     if isinstance(value, np.random.RandomState):
         # By what it would draw next: one that was drawn from meanwhile is another one.
         return _digest([value.get_state()]), type(value).__name__
@@ -126,7 +127,7 @@ def _digest(values: Any) -> str:
             try:
                 text = json.dumps(encoder.encode(value), sort_keys=True)
             except Unstorable:
-                text = repr(value)
+                text = plain_repr(value)
             digest.update(f"{text}{_digest(encoder.arrays) if encoder.arrays else ''};".encode())
     return digest.hexdigest()
 
