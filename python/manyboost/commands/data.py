@@ -258,11 +258,13 @@ def load_model(path: str) -> Any:
     return manyboost.load(path)
 
 
-def refuse_offset(model: Any) -> None:
-    """Refuse a model whose predictions need offsets, which no file has."""
+def load_predictor(path: str) -> Any:
+    """Load a model that predicts arrays; one that needs offsets, which no file has, is refused."""
+    model = load_model(path)
     if model._with_offset:
         what = "The model was fitted with an offset, which commands cannot take"
         raise ValueError(f"{what}; use manyboost.load in Python and pass offset= to its methods.")
+    return model.set_output(predict="default")
 
 
 def target_names(model: Any) -> list[str]:
