@@ -47,6 +47,8 @@ def predictor(model: Any) -> type[Predictions] | type[Ranking]:
 
 def score_model(model: Any, predicted: Predictions | Ranking, Y: Any, names: list[str]) -> Scores:
     """Score predictions against true outputs (n_rows,) or (n_rows, n_outputs); may be sparse."""
+    if model._hierarchy is not None:
+        Y = model._hierarchy.closed(densified(Y))  # as fit and score complete labels
     if isinstance(predicted, Ranking):
         return _ranked(predicted, Y, names)
     Y = densified(Y)
