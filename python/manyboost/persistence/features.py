@@ -134,7 +134,8 @@ def read_labels(file: Contents, categories: Categories) -> CategoryLabels:
                 labels = of_column[j] = tuple(file.decode(stored))
             case _:
                 broken("it has labels of no categorical feature")
-        simple = all(isinstance(label, str | int | float) for label in labels)
+        # (NaN is missing, and differs from itself.)
+        simple = all(isinstance(label, str | int | float) and label == label for label in labels)
         if not simple or len(set(labels)) != len(labels):
             broken(f"the labels of feature {j} are not different texts or numbers")
         if not np.array_equal(categories.tables[j], np.arange(len(labels))):
