@@ -589,15 +589,17 @@ def test_what_cannot_be_stored_is_refused_in_one_sentence(tmp_path):
 
     dates = pd.DataFrame(X, columns=list("abcde"))
     dates["day"] = pd.Categorical(pd.to_datetime(np.where(X[:, 0] > 0, "2020-01-01", "2021-01-01")))
+    large = pd.DataFrame({"id": pd.Categorical([2**64 + i % 3 for i in range(len(X))])})
     common = {"max_iter": 2}
     models = {
         "Ridge": ManyBoostRegressor(estimator=Ridge(), strategy="project", **common).fit(X, Y),
         "inverse_link": ManyBoostRegressor(Exponential(), **common).fit(X, Y),
         "class of your own": Mine(**common).fit(X, Y),
-        "'day' has categories of the type": ManyBoostRegressor(**common).fit(dates, Y),
+        r"'day' has .* \(a value of type Timestamp\)": ManyBoostRegressor(**common).fit(dates, Y),
         "Column 5 has categories": ManyBoostRegressor(**common).fit(
             dates.set_axis(range(6), axis=1), Y
         ),
+        "'id' has categories .* more than 64 bits": ManyBoostRegressor(**common).fit(large, Y),
         "max_iter=-1": ManyBoostRegressor(**common).fit(X, Y).set_params(max_iter=-1),
         "more than 64 bits": ManyBoostRegressor(**common).fit(X, Y).set_params(max_iter=10**30),
     }
