@@ -368,6 +368,19 @@ def test_labels_other_than_0_and_1_are_refused(tmp_path: Path) -> None:
         fit_files(ManyBoostClassifier(), files["X"], files["Y"], chunk_rows=50)
 
 
+def test_several_columns_of_classes_are_for_fit(tmp_path: Path) -> None:
+    classes = np.random.default_rng(0).integers(0, 3, (N_ROWS, 2))
+    ManyBoostClassifier(max_iter=1).fit(X, classes)
+    row = int(np.argmax((classes == 2).any(axis=1)))
+    files = npy(tmp_path, X=X, Y=classes)
+    words = f"has the value 2 in row {row}, .*: use fit for several columns of classes"
+    with pytest.raises(ValueError, match=words):
+        fit_files(ManyBoostClassifier(), files["X"], files["Y"])
+    shares = npy(tmp_path, X=X, Y=np.where(classes == 2, 0.25, classes))
+    with pytest.raises(ValueError, match="for a probability p pass the row twice"):
+        fit_files(ManyBoostClassifier(), shares["X"], shares["Y"])
+
+
 def test_errors_name_the_columns_of_parquet_files(tmp_path: Path) -> None:
     table = frame()
     path = tmp_path / "data.parquet"
