@@ -484,6 +484,13 @@ def test_bench_fits_every_strategy(run):
     assert "project …" in run.err
 
 
+def test_bench_keeps_no_checkpoint(refused):
+    words = "bench iris_train.csv --target petal* --max-iter 5 --checkpoint run"
+    code, said = refused(*words.split())
+    assert code == 2
+    assert "--checkpoint" in said
+
+
 def test_bench_scores_sparse_labels(run, tmp_path, monkeypatch):
     monkeypatch.setattr("manyboost.commands.scores.MOST_LABELS", 3)
     rng = np.random.default_rng(0)
