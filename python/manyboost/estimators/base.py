@@ -92,7 +92,8 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
 
     def _params_by_position(self) -> dict[str, Any]:
         """Parameters, with lists in place of series and frames that go by names of this model."""
-        features, parameters = getattr(self, "feature_names_in_", None), self.get_params(deep=False)
+        features = getattr(self, "feature_names_in_", None)
+        parameters: dict[str, Any] = self.get_params(deep=False)
         for name in NAMED_PARAMETERS:
             is_weight = name == "output_weight"
             outputs = self._target_names() if is_weight else self._known_names()
