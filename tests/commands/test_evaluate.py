@@ -9,6 +9,7 @@ from sklearn import metrics
 import manyboost
 from commands.csv_files import read_csv, write_csv
 from manyboost.commands.scores import Predictions, score_model
+from manyboost.data.named import NamedTable
 
 
 def scores(run, *words):
@@ -63,6 +64,23 @@ def test_classes(run, folder):
         "log_loss": metrics.log_loss(y, proba, labels=lines[0].split(",")),
     }
     assert found["scores"] == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("ignore:y lacks labels above present ones")
+def test_labels_above_present_ones_need_not_be_in_the_file(run, tmp_path):
+    X = np.random.default_rng(0).normal(size=(120, 2)).round(3)
+    lowest = np.column_stack([X[:, 0] > 0.5, X[:, 0] < -0.5, np.abs(X[:, 0]) < 0]).astype(int)
+    header, file = ["a", "b", "up", "down", "any"], tmp_path / "lowest.csv"
+    write_csv(file, header, np.hstack([X, lowest]).tolist())
+    words = [str(file), "--target", "up", "down", "any", "--max-iter", "20", "--random-state", "0"]
+    words += ["--label-hierarchy", "up=any,down=any"]
+    run("fit", *words, "-o", str(tmp_path / "m.mb"))
+    model = manyboost.load(tmp_path / "m.mb")
+    named = NamedTable(header[:2], X)
+    found = scores(run, str(tmp_path / "m.mb"), str(file))
+    assert found["scores"]["subset_accuracy"] == model.score(named, lowest) == 1
+    assert found["by_output"]["any"]["rows"] == lowest.any(axis=1).sum()
+    assert json.loads(run("bench", *words, "--strategies", "relabel", "--json"))[0]["score"] == 1
 
 
 def test_unknown_classes_count_as_wrong(run, folder):
@@ -464,6 +482,13 @@ def test_bench_fits_every_strategy(run):
     assert lines[0] == "80 training rows, 20 test rows."
     assert [line.split()[0] for line in lines[-2:]] == ["project", "relabel"]
     assert "project …" in run.err
+
+
+def test_bench_keeps_no_checkpoint(refused):
+    words = "bench iris_train.csv --target petal* --max-iter 5 --checkpoint run"
+    code, said = refused(*words.split())
+    assert code == 2
+    assert "--checkpoint" in said
 
 
 def test_bench_scores_sparse_labels(run, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,6 +151,29 @@ def test_a_name_of_a_feature_and_an_output_means_the_output(run, refused, npz):
     assert "--target 'a' matches no column of x.npz; available: 'b', 'y1'." in said
 
 
+def test_a_name_of_a_feature_and_an_output_to_ignore_means_the_feature(run, refused, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 5)).round(2)
+    lines = []
+    for row in X:
+        labels = [str(j) for j in (3, 5) if row[4] + row[j - 2] > 0]
+        cells = [f"{j}:{value}" for j, value in enumerate(row, 1)]
+        lines.append(" ".join([",".join(labels), *cells]) + "\n")
+    file, model = str(tmp_path / "d.svm"), str(tmp_path / "d.mb")
+    Path(file).write_text("".join(lines))
+    quick = ("-o", model, "--max-iter", "3", "--random-state", "0")
+    for target in (["--target", "3"], []):
+        run("fit", file, *target, "--ignore", "5", *quick)
+        assert "4 features" in run.err
+        assert "column '5'" in run.err
+        assert manyboost.load(model).feature_names_in_.tolist() == ["1", "2", "3", "4"]
+    shown = run("predict", model, file)
+    assert run("predict", model, file, "--ignore", "5") == shown
+    code, said = refused("predict", model, file, "--ignore", "3")
+    assert code == 2
+    assert "--ignore leaves out '3', which is a feature of the model." in said
+
+
 @pytest.mark.parametrize(
     "rows", ["1:0.5 2:1\n2:-1\n", "3 1:0.5 2:1\n4,5 2:-1\n", "-1.5 1:0.5 2:1\n"]
 )
@@ -174,6 +198,42 @@ def test_features_beyond_single_precision_are_learnt_in_every_format(run, tmp_pa
         run("fit", str(tmp_path / name), "-o", str(tmp_path / f"{name}.mb"), *words)
     models = [(tmp_path / f"{name}.mb").read_bytes() for name in ("toy.svm", "toy.csv")]
     assert models[0] == models[1]
+
+
+@pytest.fixture
+def codes(tmp_path, monkeypatch):
+    """The same rows in four formats: the feature 1 holds codes, 2 numbers."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.repeat([-1, 0, 2, 10, 0.1], 24))
+    numbers = rng.normal(size=120).round(2)
+    y = np.isin(group, (0, 10)) + 0.5
+    rows = [(f"{g:g}", f"{x:g}", f"{t:g}") for g, x, t in zip(group, numbers, y, strict=True)]
+    (tmp_path / "codes.csv").write_text("1,2,y\n" + "".join(",".join(row) + "\n" for row in rows))
+    (tmp_path / "codes.svm").write_text("".join(f"{t} 1:{g} 2:{x}\n" for g, x, t in rows))
+    head = "".join(f"@attribute {name} numeric\n" for name in ("1", "2", "y"))
+    body = "".join(",".join(row) + "\n" for row in rows)
+    (tmp_path / "codes.arff").write_text(f"@relation codes\n{head}@data\n{body}")
+    names = {"feature_names": ["1", "2"], "target_names": ["y"]}
+    X = np.column_stack([group, numbers]).astype(np.float32)
+    np.savez(tmp_path / "codes.npz", X=X, Y=y[:, None], **names)
+
+
+def test_numbers_are_categories_in_every_format(run, codes):
+    words = ["--target", "y", "--max-iter", "4", "--random-state", "0", "--max-leaf-nodes", "2"]
+    shown = set()
+    for ending in ("csv", "svm", "arff", "npz"):
+        file, model = f"codes.{ending}", f"{ending}.mb"
+        run("fit", file, "-o", model, *words, "--categorical-features", "1")
+        assert "2 features (1 categorical)" in run.err
+        labels = manyboost.load(model)._category_labels.of_column
+        assert labels == {0: ("-1", "0", "0.1", "10", "2")}
+        for other in ("csv", "svm", "arff", "npz"):
+            shown.add(run("predict", model, f"codes.{other}"))
+            assert run.err == ""
+    assert len(shown) == 1
+    predictions = set(shown.pop().split()[1:])
+    assert len(predictions) == 2  # one split divides the categories
 
 
 @pytest.mark.parametrize("ending", ["npz", "svm"])

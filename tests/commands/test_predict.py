@@ -242,3 +242,27 @@ def test_a_model_with_an_offset_says_where_it_can_be_used(refused, folder):
             )
     finally:
         path.unlink()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("people", ["predict", "people.csv"]),
+        ("people", ["evaluate", "people.csv"]),
+        ("tags", ["predict", "tags_test.csv", "--delimiter", ";"]),
+        ("tags", ["predict", "tags_test.csv", "--delimiter", ";", "--proba"]),
+        ("tags", ["predict", "tags_test.csv", "--delimiter", ";", "--proba", "--top-k", "1"]),
+        ("tags", ["evaluate", "tags_test.csv", "--delimiter", ";"]),
+        ("classes", ["predict", "iris_test.csv", "--proba"]),
+        ("classes", ["predict", "iris_test.csv", "--proba", "--top-k", "2"]),
+    ],
+)
+def test_a_model_that_predicts_frames_in_python_writes_the_same(
+    run, tmp_path, model, words, library
+):
+    framed = str(tmp_path / "framed.mb")
+    command, *rest = words
+    expected = run(command, f"{model}.mb", *rest)
+    manyboost.load(f"{model}.mb").set_output(predict=library).save(framed)
+    assert run(command, framed, *rest) == expected

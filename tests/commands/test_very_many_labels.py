@@ -89,3 +89,20 @@ def test_the_table_names_labels_that_are_missed_in_most_rows(run, files, model):
     rows = [int(row) for _, recall, row in worst if float(recall) == 0]
     assert len(rows) > 1
     assert rows == sorted(rows, reverse=True)
+
+
+def test_rows_with_a_missing_label_are_left_out(run, refused, files, model, tmp_path):
+    data, file = read_xc(files / "test.txt"), tmp_path / "holes.npz"
+    words = ("evaluate", str(files / "m.mb"), str(file), "--json")
+    X, Y = data.X.toarray(), data.Y.toarray().astype(np.float32)
+    names = {"feature_names": data.feature_names, "target_names": data.target_names}
+    np.savez(file, X=X[3:], Y=Y[3:], **names)
+    expected = json.loads(run(*words))
+    Y[:3, [0, 5, 5]] = np.nan
+    np.savez(file, X=X, Y=Y, **names)
+    found = json.loads(run(*words))
+    assert (found.pop("rows"), expected.pop("rows")) == (100, 97)
+    assert found == expected
+    Y[:, 7] = np.nan
+    np.savez(file, X=X, Y=Y, **names)
+    assert "nothing to score, as each row lacks a label; fill some in." in refused(*words)[1]

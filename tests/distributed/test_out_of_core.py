@@ -131,6 +131,31 @@ def test_parameters_mean_the_same(tmp_path: Path, parameters: dict[str, Any], dt
     assert_same(make, tmp_path, {**files, "chunk_rows": 211}, X, Y.astype(dtype))
 
 
+@pytest.mark.parametrize("seconds", [0, 1_700_000_000])  # the latter take double precision
+@pytest.mark.parametrize("parameters", [{}, {"n_folds": 2}, {"early_stopping": True}], ids=str)
+def test_a_fit_goes_on_from_its_checkpoint(
+    tmp_path: Path, parameters: dict[str, Any], seconds: int
+) -> None:
+    times = np.column_stack([X, seconds + np.arange(N_ROWS)])
+    files, Y_file = [], npy(tmp_path, Y=Y)["Y"]
+    for name, values in (("same", times), ("other", times + 1)):
+        np.save(tmp_path / f"{name}.npy", values)
+        files.append(tmp_path / f"{name}.npy")
+
+    def model(max_iter: int, **checkpoint: Path) -> ManyBoostRegressor:
+        return ManyBoostRegressor(
+            max_iter=max_iter, random_state=0, n_jobs=2, **parameters, **checkpoint
+        )
+
+    run = tmp_path / "run"
+    fit_files(model(4, checkpoint=run), files[0], Y_file)
+    with pytest.raises(ValueError, match="belongs to another fit: other X"):
+        fit_files(model(8, checkpoint=run), files[1], Y_file)
+    resumed = fit_files(model(8, checkpoint=run), files[0], Y_file, chunk_rows=97)
+    expected = saved(fit_files(model(8), files[0], Y_file), tmp_path)
+    assert saved(resumed, tmp_path) == expected
+
+
 class Squared(Loss):
     def value(self, y: Any, raw: Any) -> Any:
         return (y - raw) ** 2 / 2
@@ -341,6 +366,19 @@ def test_labels_other_than_0_and_1_are_refused(tmp_path: Path) -> None:
     files = npy(tmp_path, X=X, Y=labels)
     with pytest.raises(ValueError, match=r"Y\.npy has the value 2 in row 555, output 3"):
         fit_files(ManyBoostClassifier(), files["X"], files["Y"], chunk_rows=50)
+
+
+def test_several_columns_of_classes_are_for_fit(tmp_path: Path) -> None:
+    classes = np.random.default_rng(0).integers(0, 3, (N_ROWS, 2))
+    ManyBoostClassifier(max_iter=1).fit(X, classes)
+    row = int(np.argmax((classes == 2).any(axis=1)))
+    files = npy(tmp_path, X=X, Y=classes)
+    words = f"has the value 2 in row {row}, .*: use fit for several columns of classes"
+    with pytest.raises(ValueError, match=words):
+        fit_files(ManyBoostClassifier(), files["X"], files["Y"])
+    shares = npy(tmp_path, X=X, Y=np.where(classes == 2, 0.25, classes))
+    with pytest.raises(ValueError, match="for a probability p pass the row twice"):
+        fit_files(ManyBoostClassifier(), shares["X"], shares["Y"])
 
 
 def test_errors_name_the_columns_of_parquet_files(tmp_path: Path) -> None:

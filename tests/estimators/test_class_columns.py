@@ -481,4 +481,4 @@ def test_fit_files_takes_indicators_only(tmp_path):
     for name, values in (("X", X), ("Y", CODES)):
         np.save(tmp_path / f"{name}.npy", values)
     sentence = refusal(lambda: fit_files(classifier(), tmp_path / "X.npy", tmp_path / "Y.npy"))
-    assert "several outputs must be an indicator of 0 and 1" in sentence
+    assert "labels must be 0 or 1, one column each: use fit for several columns" in sentence

@@ -128,3 +128,11 @@ def test_roc_auc_counts_the_labels_of_which_validation_rows_have_both_values():
 def test_roc_auc_without_any_such_label_is_refused():
     with pytest.raises(ValueError, match="no label has both values in these rows"):
         classifier(scoring="roc_auc").fit(X, LABELS, X_val=X[:1], y_val=LABELS[:1])
+
+
+@pytest.mark.parametrize("y", [Y, HOLES, Y[:, 0]], ids=["complete", "holes", "one"])
+def test_a_list_of_quantiles_is_refused_in_a_sentence(y):
+    model = regressor(loss="quantile", quantile=[0.1, 0.5, 0.9]).fit(X, y)
+    words = "r2_score compares one prediction for each output with y, .*; for a list of quantiles"
+    with pytest.raises(ValueError, match=words):
+        get_scorer("r2")(model, X, y)

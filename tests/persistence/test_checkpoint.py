@@ -11,9 +11,12 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import make_scorer, max_error, r2_score
+from sklearn.model_selection import KFold
 
 import manyboost
 from manyboost import Checkpoint, Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.metrics import get_scorer
 from manyboost.persistence.model import to_parts
 
 RNG = np.random.default_rng(0)
@@ -255,6 +258,46 @@ def test_another_fit_is_refused_and_told_what_differs(fit, words, tmp_path):
     assert path.read_bytes() == before
 
 
+def scaled(n_components, n_outputs, rng, scale=1.0):
+    return scale * rng.normal(size=(n_components, n_outputs))
+
+
+class Scaled:
+    def __init__(self, scale, helper):
+        self.scale, self.helper = scale, helper
+
+    def __call__(self, n_components, n_outputs, rng):
+        return scaled(n_components, n_outputs, rng, self.scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("scoring", lambda: make_scorer(r2_score), lambda: make_scorer(max_error)),
+        ("scoring", lambda: get_scorer("r2"), lambda: get_scorer("neg_mean_absolute_error")),
+        ("projection", lambda: partial(scaled, scale=1.0), lambda: partial(scaled, scale=9.0)),
+        ("validation_split", lambda: KFold(3), lambda: KFold(4)),
+    ],
+)
+def test_an_object_made_with_something_else_is_another_one(name, one, other, tmp_path):
+    def fit(value):
+        settings = {"early_stopping": True, "random_state": 0, "max_iter": 4, name: value}
+        ManyBoostRegressor(checkpoint=tmp_path / "run", **settings).fit(X, Y)
+
+    fit(one())
+    fit(one())
+    with pytest.raises(ValueError, match=f"belongs to another fit: .*{name} was .* and is "):
+        fit(other())
+
+
+def test_an_object_that_does_not_show_what_it_is_made_with_is_another_one_too(tmp_path):
+    settings = {"random_state": 0, "max_iter": 4, "checkpoint": tmp_path / "run"}
+    for _ in range(2):  # a helper that no file could hold
+        ManyBoostRegressor(projection=Scaled(2.0, object()), **settings).fit(X, Y)
+    with pytest.raises(ValueError, match="other projection;"):
+        ManyBoostRegressor(projection=Scaled(9.0, object()), **settings).fit(X, Y)
+
+
 def test_a_loss_made_with_other_numbers_is_another_loss(tmp_path):
     model = ManyBoostRegressor(HalfSquare(0.5), checkpoint=tmp_path / "run", max_iter=2)
     model.fit(X, Y)
@@ -291,6 +334,28 @@ def test_names_and_classes_belong_to_the_fit(tmp_path):
     model = ManyBoostClassifier(checkpoint=tmp_path / "classes", max_iter=2).fit(X, words)
     with pytest.raises(ValueError, match="other names of features, outputs or classes"):
         model.fit(X, np.where(Y[:, 0] > 0, "ja", "ach"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("output_weight", [1.0, 2, 3, 4]),
+        ("monotonic_cst", [1, 0, 0, 0, -1]),
+        ("categorical_features", [True, False, True, False, False]),
+    ],
+)
+def test_parameters_with_an_index_count_with_what_they_name(name, value, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X.round(1), columns=list("abcde"))
+    targets = pandas.DataFrame(Y, columns=list("pqrs"))
+    index = list("pqrs") if name == "output_weight" else list("abcde")
+    given = pandas.Series(value, index)
+    settings = {"random_state": 0, "max_iter": 4, "checkpoint": tmp_path / "run"}
+    for each in (given, given.iloc[::-1], np.array(value)):
+        ManyBoostRegressor(**settings, **{name: each}).fit(frame, targets)
+    other = ManyBoostRegressor(**settings, **{name: pandas.Series(value, index[::-1])})
+    with pytest.raises(ValueError, match=f"belongs to another fit: .*{name}"):
+        other.fit(frame, targets)
 
 
 def test_how_it_is_run_may_change(tmp_path):

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
 
 import manyboost
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor
+from manyboost.metrics import TopKScorer, get_scorer
 from manyboost.persistence.model import from_bytes, to_parts
 
 STRATEGIES = ["independent", "multioutput", "project", "relabel"]
@@ -332,6 +335,62 @@ def test_every_parameter_value_is_kept(tmp_path):
     assert same(clone(again).fit(X, Y).predict(X), model.predict(X))
 
 
+FEATURES, OUTPUTS = ["a", "b", "c", "d", "e"], ["one", "two", "three", "four"]
+#: Parameters that go by names, in another order than those of the rows.
+NAMED_PARAMETERS = {
+    "weights": {"output_weight": pd.Series([1.0, 0, 0, 0], index=OUTPUTS[::-1])},
+    "signs": {"monotonic_cst": pd.Series([0, 0, 0, -1, 1], index=FEATURES[::-1])},
+    "signs of each output": {
+        "monotonic_cst": pd.DataFrame(
+            np.eye(4, 5, dtype=int), index=OUTPUTS[::-1], columns=FEATURES[::-1]
+        )
+    },
+    "signs of a feature": {"monotonic_cst": {"a": pd.Series([1, 0, 0, -1], index=OUTPUTS[::-1])}},
+    "mask": {
+        "categorical_features": pd.Series([False, False, True, False, True], index=FEATURES[::-1])
+    },
+}
+
+
+@pytest.mark.parametrize("name", NAMED_PARAMETERS)
+def test_a_loaded_model_means_the_same_outputs_and_features(name, tmp_path):
+    X, Y = problem()
+    frame = pd.DataFrame(np.round(np.nan_to_num(X), 1), columns=FEATURES)
+    targets = pd.DataFrame(Y, columns=OUTPUTS)
+    model = ManyBoostRegressor(**NAMED_PARAMETERS[name], **COMMON).fit(frame, targets)
+    path = tmp_path / "model.mb"
+    model.save(path)
+    again = manyboost.load(path)
+    afresh = clone(again).fit(frame, targets)
+    assert same(afresh.predict(frame), model.predict(frame))
+    for each in (model, again):
+        each.set_params(warm_start=True, max_iter=6).fit(frame, targets)
+    assert same(again.predict(frame), model.predict(frame))
+    again.save(path)
+    written = path.read_bytes()
+    model.save(path)
+    assert path.read_bytes() == written
+
+
+def test_a_loaded_classifier_means_the_same_columns_of_classes(tmp_path):
+    X, Y = problem()
+    columns = pd.DataFrame(np.array(["no", "yes", "so"])[np.digitize(Y, [-1, 1])], columns=OUTPUTS)
+    weights = pd.Series([1.0, 0.5, 0, 0], index=OUTPUTS[::-1])
+    model = ManyBoostClassifier(output_weight=weights, **COMMON).fit(X, columns)
+    model.save(tmp_path / "model.mb")
+    again = manyboost.load(tmp_path / "model.mb")
+    assert again.output_weight.tolist() == [0, 0, 0.5, 1]
+    assert same(clone(again).fit(X, columns).predict(X), model.predict(X))
+
+
+def test_names_that_the_rows_do_not_have_are_refused_by_save(tmp_path):
+    X, Y = problem()
+    model = ManyBoostRegressor(**COMMON).fit(X, pd.DataFrame(Y, columns=OUTPUTS))
+    model.set_params(output_weight=pd.Series(1.0, index=["one", "two", "three", "for"]))
+    with pytest.raises(ValueError, match="output_weight names the output 'for'"):
+        model.save(tmp_path / "model.mb")
+
+
 def test_pickles_and_copies_hold_the_bytes_of_the_format():
     X, Y = problem()
     for strategy in STRATEGIES:
@@ -482,6 +541,42 @@ def test_a_model_goes_on_when_its_scorer_is_given_again(tmp_path):
         manyboost.load(path).set_params(scoring=some_callback, max_iter=6).fit(X, Y)
 
 
+def test_scorers_of_the_best_labels_are_told_apart_in_files(tmp_path):
+    X, Y = problem()
+    settings = COMMON | {"early_stopping": True, "warm_start": True}
+    model = ManyBoostClassifier(scoring=TopKScorer("precision", 1), **settings).fit(X, Y > 0)
+    model.save(tmp_path / "model.mb")
+    again = manyboost.load(tmp_path / "model.mb").set_params(max_iter=6)
+    again.set_params(scoring=TopKScorer("precision", 1)).fit(X, Y > 0)
+    with pytest.raises(ValueError, match="scoring"):
+        again.set_params(scoring=TopKScorer("recall", 3), max_iter=9).fit(X, Y > 0)
+
+
+SCORERS = [
+    lambda: make_scorer(r2_score),
+    lambda: make_scorer(mean_absolute_error, greater_is_better=False),
+    lambda: get_scorer("r2"),
+    lambda: get_scorer("neg_mean_absolute_error"),
+    lambda: partial(some_score),
+]
+
+
+@pytest.mark.parametrize("given", SCORERS)
+def test_a_model_goes_on_with_a_scorer_that_is_made_with_the_same(given, tmp_path):
+    X, Y = problem()
+    path = tmp_path / "model.mb"
+    settings = COMMON | {"early_stopping": True, "warm_start": True}
+    model = ManyBoostRegressor(scoring=given(), **settings).fit(X, Y)
+    model.save(path)
+    for scorer in SCORERS:
+        again = manyboost.load(path).set_params(scoring=scorer(), max_iter=6)
+        if scorer is given:
+            assert again.fit(X, Y).n_iter_ > 0
+            continue
+        with pytest.raises(ValueError, match="scoring"):
+            again.fit(X, Y)
+
+
 def test_what_cannot_be_stored_is_refused_in_one_sentence(tmp_path):
     from sklearn.linear_model import Ridge
 
@@ -494,15 +589,17 @@ def test_what_cannot_be_stored_is_refused_in_one_sentence(tmp_path):
 
     dates = pd.DataFrame(X, columns=list("abcde"))
     dates["day"] = pd.Categorical(pd.to_datetime(np.where(X[:, 0] > 0, "2020-01-01", "2021-01-01")))
+    large = pd.DataFrame({"id": pd.Categorical([2**64 + i % 3 for i in range(len(X))])})
     common = {"max_iter": 2}
     models = {
         "Ridge": ManyBoostRegressor(estimator=Ridge(), strategy="project", **common).fit(X, Y),
         "inverse_link": ManyBoostRegressor(Exponential(), **common).fit(X, Y),
         "class of your own": Mine(**common).fit(X, Y),
-        "'day' has categories of the type": ManyBoostRegressor(**common).fit(dates, Y),
+        r"'day' has .* \(a value of type Timestamp\)": ManyBoostRegressor(**common).fit(dates, Y),
         "Column 5 has categories": ManyBoostRegressor(**common).fit(
             dates.set_axis(range(6), axis=1), Y
         ),
+        "'id' has categories .* more than 64 bits": ManyBoostRegressor(**common).fit(large, Y),
         "max_iter=-1": ManyBoostRegressor(**common).fit(X, Y).set_params(max_iter=-1),
         "more than 64 bits": ManyBoostRegressor(**common).fit(X, Y).set_params(max_iter=10**30),
     }

@@ -231,6 +231,25 @@ def test_rare_categories_share_a_code(library, tmp_path):
     agree(model, library.open(file_of(model, tmp_path)), asked)
 
 
+def test_categories_may_be_infinite(library, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    sizes = np.array([-np.inf, 1.0, 2.5, np.inf])
+    given = pandas.DataFrame({"size": pandas.Categorical(sizes[np.arange(60) % 4]), "x": X[:, 0]})
+    model = regressor().fit(given, Y)
+    runtime = library.open(file_of(model, tmp_path))
+    assert runtime.category_labels(0) == ["-inf", "1.0", "2.5", "inf"]
+    agree(model, runtime, given, np.column_stack([np.arange(60) % 4, X[:, 0]]))
+
+
+def test_no_category_is_nan(library):
+    header, arrays = opened((MODELS / "frames.mb").read_bytes())
+    header["category_labels"][0][1][0] = {"float": "nan"}
+    data = closed(header, arrays)
+    for read in (library.open, model_files.from_bytes):
+        with pytest.raises(ValueError, match="labels of "):
+            read(data)
+
+
 def test_single_precision_is_asked_like_double_precision(library, tmp_path):
     model = regressor().fit(X, Y)
     asked = STRANGE[:60].astype(np.float32)

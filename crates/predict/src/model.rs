@@ -278,8 +278,15 @@ fn label_text(value: &Value) -> Option<String> {
         Value::Integer(value) => Some(value.to_string()),
         Value::Float(value) => Some(float_text(*value)),
         Value::Bool(value) => Some(String::from(if *value { "True" } else { "False" })),
+        Value::Object(_) => infinity_text(value),
         _ => None,
     }
+}
+
+/// JSON has no infinite numbers, so files hold `{"float": "inf"}`.
+fn infinity_text(value: &Value) -> Option<String> {
+    let text = value.get("float")?.text()?;
+    matches!(text, "inf" | "-inf").then(|| String::from(text))
 }
 
 /// A text that is the same for labels that are equal: 1, 1.0 and true are, "1" is another one.
@@ -310,5 +317,15 @@ mod tests {
             !different(&ones[..2]) && !different(&ones[1..]) && !different(&[text("a"), text("a")])
         );
         assert!(!different(&[Value::Float(0.0), Value::Float(-0.0)]));
+    }
+
+    #[test]
+    fn infinite_labels_are_texts_as_in_python() {
+        let float = |text: &str| Value::Object(vec![("float".into(), Value::Text(text.into()))]);
+        assert_eq!(label_text(&float("inf")).as_deref(), Some("inf"));
+        assert_eq!(label_text(&float("-inf")).as_deref(), Some("-inf"));
+        assert_eq!(label_text(&float("nan")), None);
+        assert_eq!(label_text(&float("1.5")), None);
+        assert_eq!(label_text(&Value::Object(vec![("tuple".into(), Value::Null)])), None);
     }
 }

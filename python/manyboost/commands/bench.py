@@ -31,7 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--test-fraction", type=fraction, default=0.2, metavar="F", help=meaning)
     add("--json", action="store_true", help="print JSON")
     add("--quiet", action="store_true", help="print nothing but errors")
-    add_parameters(parser, "strategy", "verbose")
+    # Several fits have no checkpoint in common.
+    add_parameters(parser, "strategy", "verbose", "checkpoint")
 
 
 def run(arguments: argparse.Namespace) -> None:

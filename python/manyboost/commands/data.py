@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,7 +190,7 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
     if outputs is None:
         what = f"Say which columns of {file.file} to predict, with --target"
         raise UsageError(f"{what}; the columns are {listing(file.names, 8)}.")
-    ignored = matching("--ignore", arguments.ignore or [], file.names, file.file)
+    ignored = _ignored(arguments, file)
     if both := set(outputs) & set(ignored):
         name = file.names[min(both)]
         raise UsageError(
@@ -216,10 +217,8 @@ def read_problem(arguments: argparse.Namespace, task: str | None) -> Problem:
 
 def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int] | None:
     """Return the indices of the outputs of the command, else of those that the file declares."""
-    places = range(len(file.names))
-    if len(set(file.names)) < len(places) and file.declared is not None:
-        # If a feature has the same name as an output, the output is meant.
-        places = range(min(file.declared), len(file.names))
+    # If a feature has the same name as an output, the output is meant.
+    places = range(_first_output(file) or 0, len(file.names))
     names = [file.names[i] for i in places]
     chosen = matching("--target", arguments.target or [], names, file.file)
     if (prefix := arguments.targets_prefix) is not None:
@@ -233,6 +232,23 @@ def _chosen_outputs(arguments: argparse.Namespace, file: TableFile) -> list[int]
     return None if file.declared is None else list(file.declared)
 
 
+def _ignored(arguments: argparse.Namespace, file: TableFile) -> list[int]:
+    """Return the indices of the columns to leave out."""
+    # If a feature has the same name as an output, the feature is meant.
+    features, found = file.names[: _first_output(file)], []
+    for wanted in arguments.ignore or []:
+        is_feature = wanted in features or any(fnmatchcase(name, wanted) for name in features)
+        found += matching("--ignore", [wanted], features if is_feature else file.names, file.file)
+    return list(dict.fromkeys(found))
+
+
+def _first_output(file: TableFile) -> int | None:
+    """Return where the outputs begin, behind the features, if some have the name of a feature."""
+    if file.declared is None or len(set(file.names)) == len(file.names):
+        return None
+    return min(file.declared)
+
+
 def load_model(path: str) -> Any:
     """Load a model file."""
     if not Path(path).is_file():
@@ -242,11 +258,13 @@ def load_model(path: str) -> Any:
     return manyboost.load(path)
 
 
-def refuse_offset(model: Any) -> None:
-    """Refuse a model whose predictions need offsets, which no file has."""
+def load_predictor(path: str) -> Any:
+    """Load a model that predicts arrays; one that needs offsets, which no file has, is refused."""
+    model = load_model(path)
     if model._with_offset:
         what = "The model was fitted with an offset, which commands cannot take"
         raise ValueError(f"{what}; use manyboost.load in Python and pass offset= to its methods.")
+    return model.set_output(predict="default")
 
 
 def target_names(model: Any) -> list[str]:
@@ -373,7 +391,7 @@ def _feature_places(
 ) -> list[int]:
     """Return the indices of the features of a model, in its order."""
     declared = set(file.declared or ())
-    ignored = matching("--ignore", arguments.ignore or [], file.names, file.file)
+    ignored = _ignored(arguments, file)
     if lost := set(ignored) & set(outputs):
         name = file.names[min(lost)]
         raise UsageError(f"--ignore leaves out {name!r}, which is an output of the model.")

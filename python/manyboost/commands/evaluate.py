@@ -28,8 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     from manyboost.commands.scores import Ranking, predictor, score_model
     from manyboost.datasets.readers.columns import features_of, stack
 
-    model = data.load_model(arguments.model)
-    data.refuse_offset(model)
+    model = data.load_predictor(arguments.model)
     file, names, blocks = data.read_rows(arguments, model, with_outputs=True)
     kind = data.kind_of(model)
     chosen: Any = predictor(model)

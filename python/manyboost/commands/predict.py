@@ -33,8 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     from manyboost.datasets.readers.columns import features_of
 
     check_output(arguments.output, arguments.model, arguments.file)
-    model = data.load_model(arguments.model)
-    data.refuse_offset(model)
+    model = data.load_predictor(arguments.model)
     header, predict = _prediction(arguments, model)
     _, _, blocks = data.read_rows(arguments, model)
     with written(arguments.output) as stream:

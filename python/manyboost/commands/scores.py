@@ -47,6 +47,8 @@ def predictor(model: Any) -> type[Predictions] | type[Ranking]:
 
 def score_model(model: Any, predicted: Predictions | Ranking, Y: Any, names: list[str]) -> Scores:
     """Score predictions against true outputs (n_rows,) or (n_rows, n_outputs); may be sparse."""
+    if model._hierarchy is not None:
+        Y = model._hierarchy.closed(densified(Y))  # as fit and score complete labels
     if isinstance(predicted, Ranking):
         return _ranked(predicted, Y, names)
     Y = densified(Y)
@@ -112,15 +114,19 @@ class Ranking:
 def _ranked(predicted: Ranking, Y: Any, names: list[str]) -> Scores:
     """Return scores of the best labels of each row, and how many of its rows a label is found in.
 
-    Labels that no row has are left out.
+    Labels that no row has are left out, and so are rows with a missing label.
     """
     from manyboost.metrics import ndcg_at_k, precision_at_k, recall_at_k
 
-    best = predicted.best
-    overall = {f"precision_at_{k}": precision_at_k(Y, best, k) for k in (1, 3, BEST)}
-    overall[f"ndcg_at_{BEST}"] = ndcg_at_k(Y, best, BEST)
-    overall[f"recall_at_{BEST}"] = recall_at_k(Y, best, BEST)
-    truth = sparse.csr_array(Y)
+    truth, best = sparse.csr_array(Y), predicted.best
+    is_whole = np.ones(len(best), bool)
+    is_whole[truth.tocoo().row[np.isnan(truth.data)]] = False
+    if not is_whole.any():
+        raise ValueError("There is nothing to score, as each row lacks a label; fill some in.")
+    truth, best = truth[is_whole], best[is_whole]
+    overall = {f"precision_at_{k}": precision_at_k(truth, best, k) for k in (1, 3, BEST)}
+    overall[f"ndcg_at_{BEST}"] = ndcg_at_k(truth, best, BEST)
+    overall[f"recall_at_{BEST}"] = recall_at_k(truth, best, BEST)
     shape, starts = truth.shape, np.arange(len(best) + 1) * BEST
     marks = sparse.csr_array((np.ones(best.size), best.ravel(), starts), shape=shape)
     rows = np.asarray(truth.sum(axis=0)).ravel().astype(np.int64)

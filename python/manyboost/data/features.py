@@ -185,16 +185,16 @@ def resolve_categorical(X: Table, categorical_features: Any, feature_names: Any)
     mask = np.zeros(n_features, bool)
     if categorical_features is None or isinstance(categorical_features, str):
         return mask
-    given = list(categorical_features)
-    if given and all(isinstance(value, bool | np.bool_) for value in given):
+    name = "categorical_features"
+    given = list(frames.by_position(name, categorical_features, feature_names))
+    if given and frames.are_flags(given):
         if len(given) != n_features:
             what = f"is a mask of {len(given)} entries but X has {n_features} features"
             remedy = "give one entry for each, or the numbers of the categorical ones."
-            raise ValueError(f"categorical_features {what}; {remedy}")
+            raise ValueError(f"{name} {what}; {remedy}")
         mask[:] = given
-        name = "categorical_features"
-        return frames.by_name(mask, categorical_features, name, feature=feature_names)
-    number = feature_numbers("categorical_features", n_features, feature_names)
+        return mask
+    number = feature_numbers(name, n_features, feature_names)
     mask[list(map(number, given))] = True
     return mask
 

@@ -23,6 +23,8 @@ from manyboost.spelling import number_of
 #: Types whose numbers are exact in single precision.
 _SMALL = ("Boolean", "Float32", "Int8", "Int16", "UInt8", "UInt16")
 _CATEGORICAL = ("Categorical", "Enum")
+#: Parameters that may be series or frames, whose values go by the names in them.
+NAMED_PARAMETERS = ("categorical_features", "monotonic_cst", "output_weight")
 #: Types of rows that may be sets of labels.
 LISTS = (list, tuple, set, frozenset)
 
@@ -86,17 +88,43 @@ def _joined(label: Any) -> Any:
     return "_".join(map(str, label)) if isinstance(label, tuple) else label
 
 
-def by_name(
-    values: NDArray[Any], source: Any, parameter: str, **known: Iterable[Any] | None
-) -> NDArray[Any]:
-    """Return the values of a series or frame with its names in the order of the known ones.
+def by_position(
+    parameter: str,
+    value: Any,
+    features: Iterable[Any] | None,
+    outputs: Iterable[Any] | None = None,
+) -> Any:
+    """Return the value of a parameter as one whose values go by position, as those of a list do.
 
-    ``known`` has the names of the things along each axis. If none of them is known, or they only
-    count from zero, values go by position, as those of other sources do.
+    The values of a series or frame come in the order of the features and outputs that it names. If
+    it names none of them, or only counts from zero, they stay where they are.
     """
+    if isinstance(value, Mapping):  # of features: the signs of each output
+        return {
+            key: _by_name(parameter, each, output=outputs) if is_series(each) else each
+            for key, each in value.items()
+        }
+    has_names = is_series(value) or is_frame(value)
+    if not has_names or (parameter == "categorical_features" and not are_flags(value)):
+        return value
+    if parameter == "output_weight":
+        return _by_name(parameter, value, output=outputs)
+    if is_frame(value):
+        return _by_name(parameter, value, output=outputs, feature=features)
+    return _by_name(parameter, value, feature=features)
+
+
+def are_flags(values: Iterable[Any]) -> bool:
+    """Whether all values are booleans."""
+    return all(isinstance(value, bool | np.bool_) for value in values)
+
+
+def _by_name(parameter: str, source: Any, **known: Iterable[Any] | None) -> NDArray[Any]:
+    """Return the values of a series or frame; ``known`` has the names along each axis."""
+    values = np.asarray(source)
     found: list[Any] = [getattr(source, "index", None), getattr(source, "columns", None)]
     for axis, (thing, names) in enumerate(known.items()):
-        if names is None or found[axis] is None or callable(found[axis]):  # (a list's method)
+        if names is None or found[axis] is None:
             continue
         given = [str(_joined(each)) for each in found[axis]]
         places = {str(name): j for j, name in enumerate(names)}

@@ -300,8 +300,14 @@ def _kept(indicator: NDArray[Any], sparsity: Sparsity) -> Any:
 
 
 def check_indicator(y: Any, X: Table, name: str = "y") -> Any:
-    """Return an indicator (n, d); refuse several columns of classes."""
-    return check_labels(y, X, name, Classes("multilabel", ()))
+    """Return an indicator (n, d); refuse several columns of classes, which only ``fit`` takes."""
+    try:
+        return check_labels(y, X, name, Classes("multilabel", ()))
+    except RowError as error:
+        if error.rest != _NO_INDICATOR:
+            raise
+        rest = "; labels must be 0 or 1, one column each: use fit for several columns of classes."
+        raise RowError(error.argument, error.problem, error.row, rest, error.output) from None
 
 
 def _check_several(
@@ -396,6 +402,12 @@ def _sparse_indicator(
     return encoded
 
 
+_NO_INDICATOR = (
+    "; several outputs must be an indicator of 0 and 1, one column per label, or a list of sets of "
+    "labels."
+)
+
+
 def _is_share(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value < 1)
 
@@ -403,10 +415,7 @@ def _is_share(value: Any) -> bool:
 def _label_error(
     value: Any, place: tuple[int, int], name: str, names: Sequence[str] | None = None
 ) -> RowError:
-    rest = (
-        "; several outputs must be an indicator of 0 and 1, one column per label, or a list of "
-        "sets of labels."
-    )
+    rest = _NO_INDICATOR
     if _is_share(value):
         rest = (
             "; labels are 0 or 1: for a probability p pass the row twice, with the labels 1 and 0 "

@@ -65,7 +65,8 @@ def fit_files(
         outputs (needs polars); or an iterable, consumed once, of blocks of rows: ``(X, Y)`` or
         ``(X, Y, sample_weight)``.
     Y : path or array, optional
-        The targets for a ``.npy`` file of features: a ``.npy`` file or an array.
+        The targets for a ``.npy`` file of features: a ``.npy`` file or an array. For a classifier,
+        one column of classes, or labels as columns of 0 and 1.
     sample_weight : path, array or str, optional
         Weights of rows or cells: an array, a ``.npy`` file, or a column of a Parquet file.
     targets : str, list of str, or int, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyboost.arrays import F64, Mask
 from manyboost.data.features import Table
+from manyboost.data.frames import NAMED_PARAMETERS, by_position
 from manyboost.data.hierarchy import Hierarchy
 from manyboost.data.labels import Classes
 from manyboost.data.weights import ClassTable
@@ -84,6 +86,20 @@ class Model(CallbackSupportMixin, Parameters, Keeping):
         """Names by which outputs may be asked for."""
         names = getattr(self, "output_names_", None)
         return None if names is None else names.tolist()
+
+    def _target_names(self) -> Sequence[str] | None:
+        """Names of the outputs, or of the columns of classes."""
+        return self._known_names()
+
+    def _params_by_position(self) -> dict[str, Any]:
+        """Parameters, with lists in place of series and frames that go by names of this model."""
+        features = getattr(self, "feature_names_in_", None)
+        parameters: dict[str, Any] = self.get_params(deep=False)
+        for name in NAMED_PARAMETERS:
+            is_weight = name == "output_weight"
+            outputs = self._target_names() if is_weight else self._known_names()
+            parameters[name] = by_position(name, parameters[name], features, outputs)
+        return parameters
 
     # ------------------------------------------------------------------ inspecting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -457,6 +457,10 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
             text = all(isinstance(each, str) for each in self.classes_)
             return [str(each) for each in self.classes_] if text else None
         return super()._known_names()
+
+    def _target_names(self) -> Sequence[str] | None:
+        is_columns = isinstance(self._classes, ClassColumns)
+        return self._classes.names if is_columns else super()._target_names()
 
     def _explained_names(self, places: list[int] | None) -> list[str]:
         if self._classes.kind not in ("binary", "multiclass"):

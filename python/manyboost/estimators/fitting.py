@@ -178,8 +178,7 @@ class Fitting(Model):
             raise ValueError(f"{what}; set one of them, or leave it out.")
         if given.groups is not None:
             groups = group_numbers(given.groups, n_given)
-        targets = known if reader.widths is None else reader.names
-        parts = n_given, reader.n_levels, names, known, targets, groups
+        parts = n_given, reader.n_levels, names, known, self._target_names(), groups
         return TrainingData(rows, validation, categories, d, *parts)
 
     def _read_splits(
@@ -230,7 +229,7 @@ class Fitting(Model):
         if self.checkpoint is None:
             return None
         refuse_foreign(self, "checkpoint")
-        parameters = self.get_params(deep=False)
+        parameters = self._params_by_position()
         named = ("feature_names_in_", "output_names_", "target_name_", "classes_")
         names: list[Any] = [getattr(self, each, None) for each in named]
         names += [self.target_names_] if hasattr(self, "target_names_") else []

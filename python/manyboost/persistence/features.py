@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from manyboost.data.frames import CategoryLabels
 from manyboost.persistence.container import AnyArray, broken
 from manyboost.persistence.parts import Source
 from manyboost.persistence.schema import Array, Contents, finite, within
+from manyboost.persistence.values import Unstorable
 
 # The bits of split_feature without flags.
 _FEATURE_BITS = np.uint32((1 << 30) - 1)
@@ -22,13 +24,20 @@ _FEATURE_BITS = np.uint32((1 << 30) - 1)
 def stored_labels(source: Source) -> list[Any]:
     """Return the labels of columns of categories, encoded."""
     columns = sorted(source.model._category_labels.of_column.items())
-    for j, labels in columns:
+    return [[int(j), _encoded(source, j, labels)] for j, labels in columns]
+
+
+def _encoded(source: Source, j: int, labels: Sequence[Any]) -> Any:
+    """Return the labels of a column, encoded; refuse what is neither text nor a number."""
+    try:
         for label in labels:
             if not isinstance(label, str | int | float):
-                name = column_name(j, getattr(source.model, "feature_names_in_", None))
-                problem = f"Column {name} has categories of the type {type(label).__name__}"
-                raise ValueError(f"{problem}, which a model file cannot hold; turn them into text.")
-    return [[int(j), source.encoder.encode(list(labels))] for j, labels in columns]
+                raise Unstorable(f"a value of type {type(label).__name__}")
+        return source.encoder.encode(list(labels))
+    except Unstorable as unstorable:
+        name = column_name(j, getattr(source.model, "feature_names_in_", None))
+        what = f"Column {name} has categories that a model file cannot hold ({unstorable})"
+        raise ValueError(f"{what}; turn them into text.") from None
 
 
 def _tables(source: Source) -> dict[int, AnyArray]:
@@ -134,7 +143,8 @@ def read_labels(file: Contents, categories: Categories) -> CategoryLabels:
                 labels = of_column[j] = tuple(file.decode(stored))
             case _:
                 broken("it has labels of no categorical feature")
-        simple = all(isinstance(label, str | int | float) for label in labels)
+        # (NaN is missing, and differs from itself.)
+        simple = all(isinstance(label, str | int | float) and label == label for label in labels)
         if not simple or len(set(labels)) != len(labels):
             broken(f"the labels of feature {j} are not different texts or numbers")
         if not np.array_equal(categories.tables[j], np.arange(len(labels))):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from manyboost import _core
 from manyboost.data.categories import Categories
 from manyboost.data.rows import Rows
-from manyboost.persistence.values import Encoder, Unstorable, is_code
+from manyboost.data.stored import StoredTable
+from manyboost.persistence.values import Encoder, Unstorable, is_code, plain_repr
 from manyboost.training.custom import Loss
 from manyboost.training.ensembles import TreeEnsemble
 from manyboost.training.progress import Progress
@@ -96,12 +98,13 @@ def _digests(
 
 def _described(value: Any) -> tuple[str, str]:
     """Return the digest of a parameter, and words for it."""
+    # Code cannot be compared, but what an object is made with can.
     if isinstance(value, Loss):
-        # Its code cannot be compared, but what it is made with can.
         return _digest([Encoder().encode(value), vars(value)]), type(value).__name__
     if is_code(value):
         (name,) = Encoder().encode(value).values()
-        return _digest([name]), str(name)
+        made_with = {} if hasattr(value, "__qualname__") else getattr(value, "__dict__", {})
+        return _digest([name, made_with]), textwrap.shorten(name, 120, placeholder="...")
     if isinstance(value, np.random.RandomState):
         # By what it would draw next: one that was drawn from meanwhile is another one.
         return _digest([value.get_state()]), type(value).__name__
@@ -109,25 +112,38 @@ def _described(value: Any) -> tuple[str, str]:
 
 
 def _digest(values: Any) -> str:
-    """Return a digest of arrays, sparse matrices, and whatever has a place in a model file."""
+    """Return a digest of arrays, tables, matrices, and whatever has a place in a model file."""
     digest = hashlib.blake2b(digest_size=16)
     for value in values:
         if sparse.issparse(value):
             starts, places = value.indptr.astype(np.int64), value.indices.astype(np.int64)
             digest.update(_digest([np.array(value.shape), starts, places, value.data]).encode())
-        elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        elif isinstance(value, StoredTable) or _holds_numbers(value):
             digest.update(f"{value.dtype.str}{value.shape}".encode())
-            step = max(1, _CELLS_AT_ONCE // max(1, value[:1].size))
-            for start in range(0, len(value) if value.ndim else 0, step):
-                digest.update(np.ascontiguousarray(value[start : start + step]).tobytes())
+            for block in _blocks(value):
+                digest.update(np.ascontiguousarray(block).tobytes())
         else:
             encoder = Encoder()
             try:
                 text = json.dumps(encoder.encode(value), sort_keys=True)
             except Unstorable:
-                text = repr(value)
+                text = plain_repr(value)
             digest.update(f"{text}{_digest(encoder.arrays) if encoder.arrays else ''};".encode())
     return digest.hexdigest()
+
+
+def _holds_numbers(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and not value.dtype.hasobject
+
+
+def _blocks(table: StoredTable | NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield some rows at a time."""
+    if isinstance(table, StoredTable):
+        yield from (block for _, block in table.blocks())
+        return
+    step = max(1, _CELLS_AT_ONCE // max(1, table[:1].size))
+    for start in range(0, len(table) if table.ndim else 0, step):
+        yield table[start : start + step]
 
 
 def trees_digest(progress: Progress) -> str:

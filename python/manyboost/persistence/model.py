@@ -73,7 +73,7 @@ def _left_out(source: Source) -> list[str]:
 
 def _parameters(source: Source) -> dict[str, Any]:
     stored = {}
-    for name, value in sorted(source.model.get_params(deep=False).items()):
+    for name, value in sorted(source.model._params_by_position().items()):
         if name in _OF_A_RUN or (name in _LATER and value == params.PARAMS[name].default):
             continue
         try:

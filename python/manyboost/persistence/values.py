@@ -8,6 +8,7 @@ is left out: a :class:`LeftOut` says what was there, and fit refuses it until it
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,10 @@ import numpy as np
 from manyboost.persistence.container import DTYPES, AnyArray, BrokenFileError, broken
 from manyboost.training.custom import Loss
 
+#: The place of an object in memory, which many show.
+_ADDRESS = re.compile(" at 0x[0-9A-Fa-f]+")
+#: Characters of what an object shows that count.
+_MOST_SHOWN = 1000
 #: Characters that the entries of a text array may have beyond the longest text.
 _ROOM = 64
 #: Bytes that a text array may always take, and those for each character that it holds.
@@ -27,8 +32,8 @@ _SPARE_BYTES, _BYTES_OF_CHARACTER = 1 << 24, 64
 class LeftOut:
     """Stands for code that is not in the file.
 
-    It equals functions and scorers of the same name, so that a warm start can continue the model
-    after they are given again.
+    It equals functions of the same name, and scorers that are made with the same, so that a warm
+    start can continue the model after they are given again.
     """
 
     what: str
@@ -46,8 +51,16 @@ class LeftOut:
 
 
 def _name_of(code: Any) -> str:
+    """Return the name of code; of an object that of its type, and what it shows of itself."""
     named = code if hasattr(code, "__qualname__") else type(code)
-    return f"{named.__module__}.{named.__qualname__}"
+    name = f"{named.__module__}.{named.__qualname__}"
+    shows_itself = named is not code and named.__repr__ is not object.__repr__
+    return f"{name}: {plain_repr(code)[:_MOST_SHOWN]}" if shows_itself else name
+
+
+def plain_repr(value: Any) -> str:
+    """Return what an object shows of itself, without its place in memory."""
+    return _ADDRESS.sub("", repr(value))
 
 
 def is_code(value: Any) -> bool:

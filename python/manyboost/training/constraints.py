@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from manyboost.arrays import F32, F64, I8, U32, Mask
 from manyboost.data.cells import column_name
 from manyboost.data.features import feature_numbers
-from manyboost.data.frames import by_name
+from manyboost.data.frames import by_position
 from manyboost.training.directions import Outputs
 
 
@@ -114,6 +114,7 @@ def resolve_monotonic(
     n_features = len(is_categorical)
     if monotonic_cst is None:
         return None
+    monotonic_cst = by_position("monotonic_cst", monotonic_cst, names, output_names)
     if isinstance(monotonic_cst, Mapping):
         given = np.zeros((n_outputs, n_features))
         number = feature_numbers("monotonic_cst", n_features, names)
@@ -131,8 +132,6 @@ def resolve_monotonic(
                     f"{feature!r}; it must have one sign, or one for each of the {n_outputs} "
                     "outputs."
                 )
-            if of_feature.ndim:
-                of_feature = by_name(of_feature, sign, "monotonic_cst", output=output_names)
             given[:, j] = of_feature
     else:
         given = _numbers(monotonic_cst)
@@ -141,10 +140,6 @@ def resolve_monotonic(
             f"monotonic_cst has shape {given.shape}; it must have one sign for each of the "
             f"{n_features} features, or a row of them for each of the {n_outputs} outputs."
         )
-    if not isinstance(monotonic_cst, Mapping):
-        axes: dict[str, Any] = {} if given.ndim == 1 else {"output": output_names}
-        axes["feature"] = names
-        given = by_name(given, monotonic_cst, "monotonic_cst", **axes)
     wrong = ~np.isin(given, (-1, 0, 1))
     if wrong.any():
         place = np.argwhere(wrong)[0]

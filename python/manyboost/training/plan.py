@@ -11,7 +11,7 @@ import numpy as np
 from manyboost import _core, memory
 from manyboost.arrays import F64, Mask
 from manyboost.data.cells import TargetKind
-from manyboost.data.frames import by_name
+from manyboost.data.frames import by_position
 from manyboost.data.rows import Rows
 from manyboost.data.sparse_labels import SparseLabels
 from manyboost.training.constraints import (
@@ -271,7 +271,8 @@ def _check_output_weight(
 ) -> F64 | None:
     if parameters.output_weight is None:
         return None
-    weight = np.asarray(parameters.output_weight, dtype=np.float64)
+    given = by_position("output_weight", parameters.output_weight, data.names, data.target_names)
+    weight = np.asarray(given, dtype=np.float64)
     # A column of classes has one weight for all its outputs.
     repeats = data.n_levels if data.rows.widths is None else data.rows.widths
     n_given = data.n_outputs // data.n_levels if isinstance(repeats, int) else len(repeats)
@@ -281,8 +282,6 @@ def _check_output_weight(
             f"output_weight has {len(weight)} weights, but there are {n_given} {what}; pass one "
             "weight for each."
         )
-    given = parameters.output_weight
-    weight = by_name(weight, given, "output_weight", output=data.target_names)
     if not strategy.shares_trees:
         raise ValueError(
             f"output_weight has no effect with strategy={strategy.name!r}, which grows trees for "

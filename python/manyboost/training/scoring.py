@@ -269,6 +269,12 @@ def observed_mean(scorer: Any) -> Callable[..., float] | None:
         response = np.asarray(model.decision_function(X) if ranks else model.predict(X))
         targets = np.where(y == MISSING_LABEL, np.nan, y) if of_labels else y
         targets = targets.reshape(len(targets), -1)
+        if response.size != targets.size:
+            raise ValueError(
+                f"{_name(scorer)} compares one prediction for each output with y, of the shape "
+                f"{np.shape(y)}, but the predictions have the shape {response.shape}; for a list "
+                "of quantiles use the score of the model, or a callable."
+            )
         if _compares_pairs(scorer):
             targets = np.where(_one_sided(targets), np.nan, targets)
             if np.isnan(targets).all():

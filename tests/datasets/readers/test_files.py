@@ -307,3 +307,16 @@ def test_features_are_in_single_precision_if_that_is_exact(value, dtype):
     X = features_of(Table("toy.csv", [Column("x")], values, "line {}".format)).values
     assert X.dtype == dtype
     np.testing.assert_array_equal(X, values)
+
+
+def test_numbers_of_a_file_without_text_are_categories_if_asked_for(write):
+    head = "@relation r\n@attribute a numeric\n@attribute b {0,1}\n@attribute c {x,y}\n@data\n"
+    rows = "2,1,y\n?,0,x\n10,?,y\n-0,1,x\n0,0,?\n2.5,1,x\n"
+    file = open_file(write(head + rows, "toy.arff"))
+    X, Y = whole(file, [0, 1], [2], {0: True, 1: True, 2: True})
+    assert X.categories == {0: ("0", "10", "2", "2.5"), 1: ("0", "1")}
+    expected = [["2", "1"], [None, "0"], ["10", None], ["0", "1"], ["0", "0"], ["2.5", "1"]]
+    assert decoded(X) == expected
+    assert Y.categories == {0: ("x", "y")}
+    # Outputs are as the file has them.
+    assert whole(file, [1], [0], {0: True})[1].categories == {}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
+from manyboost.arrays import F64
+from manyboost.data.named import densified
 from manyboost.datasets.dataset import Dataset, Matrix
 from manyboost.datasets.readers import sparse_text
 from manyboost.datasets.readers.arff import arff_table
@@ -37,7 +40,9 @@ class StoredFile:
     ) -> Iterator[tuple[Table, Table]]:
         """Yield features and outputs of all rows, if any, columns by index in the given order."""
         if self._table.values.shape[0]:
-            yield self._take(features, is_nominal), self._take(outputs, is_nominal)
+            X = self._take(features, is_nominal)
+            nominal = [j for j, i in enumerate(features) if is_nominal.get(i, False)]
+            yield _categorised(X, nominal), self._take(outputs, is_nominal)
 
     def _take(self, places: Sequence[int], is_nominal: Mapping[int, bool]) -> Table:
         columns = [self._table.columns[i] for i in places]
@@ -58,6 +63,30 @@ class StoredFile:
         parts = [values[:, [i]] if i < width else more[:, [i - width]] for i in places]
         is_sparse = any(map(sparse.issparse, parts))
         return sparse.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
+
+
+def _categorised(table: Table, nominal: Sequence[int]) -> Table:
+    """Return a table with categories in place of the numbers of some columns."""
+    columns, values = list(table.columns), table.values
+    for j in nominal:
+        name, known, is_text = columns[j].name, columns[j].categories, columns[j].is_text
+        if known is None and not is_text:
+            if values is table.values:
+                values = np.array(densified(values), np.float64)
+            values[:, j], found = _categories(densified(table.values[:, [j]])[:, 0])
+            columns[j] = Column(name, found)
+    return Table(table.file, columns, values, table.place)
+
+
+def _categories(numbers: NDArray[Any]) -> tuple[F64, tuple[str, ...]]:
+    """Return the codes of numbers, and these as a CSV file has them: 1 for 1.0."""
+    known = ~np.isnan(numbers)
+    found, places = np.unique(numbers[known] + 0.0, return_inverse=True)  # without -0
+    texts = [f"{number:.0f}" if number.is_integer() else str(number) for number in found]
+    categories = tuple(sorted(texts))
+    codes = np.full(len(numbers), np.nan)
+    codes[known] = np.searchsorted(categories, texts)[places]
+    return codes, categories
 
 
 #: A file of any format.
