@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 from manyboost import _core
 from manyboost.arrays import F64
-from manyboost.comm import ALONE, Comm
+from manyboost.comm import ALONE, I64, Comm
 from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names, target_names
@@ -166,16 +167,15 @@ def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tup
     """
     if fraction is None:
         return rows, rows
-    comm, n, count = rows.comm, rows.count(), count_apart(rows, fraction)
+    comm, count = rows.comm, count_apart(rows, fraction)
     pool = rows.pool(_core.Pool(1))
     groups = [np.arange(len(rows))]
     if rows.kind.one_class_per_row:
         classes = class_numbers(rows.Y)
         groups = [np.flatnonzero(classes == c) for c in comm.unique(classes)]
     chosen = np.zeros(len(rows), dtype=bool)
-    for group, size in zip(groups, comm.totals(np.array(list(map(len, groups)))), strict=True):
-        # Every class keeps a row to train on.
-        share = min(round(count * int(size) / n), int(size) - 1)
+    sizes = comm.totals(np.array(list(map(len, groups))))
+    for group, share in zip(groups, _shares(count, sizes, seed).tolist(), strict=True):
         if share > 0:
             picked = _core.validation_rows(pool, rows.numbers[group], share, seed)
             chosen[group[picked]] = True
@@ -194,6 +194,18 @@ def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tup
             remedy = "pass X_val and Y_val, or use early_stopping=False."
             raise ValueError(f"{what} of some output; {remedy}")
     return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))
+
+
+def _shares(count: int, sizes: I64, seed: int) -> I64:
+    """Return how many of ``count`` rows come from each class; each keeps a row to train on."""
+    shares, rest = np.divmod(count * sizes, sizes.sum())
+    drawn = check_random_state(seed).permutation(len(sizes))
+    # What is left over goes to the largest rests. Where rounding (of halves to even numbers) gives
+    # the right number of rows, this is rounding.
+    order = np.lexsort((drawn, shares % 2 == 0, -rest))
+    while (left := count - int(shares.sum())) > 0 and (shares < sizes - 1).any():
+        shares[order[(shares < sizes - 1)[order]][:left]] += 1
+    return np.asarray(shares)
 
 
 @dataclass(eq=False)
