@@ -254,17 +254,22 @@ class Reader(ABC):
         name = f"sample_weight{ending}"
         check_output_order(weight, self.names, name)
         if offset is not None:
-            check_output_order(offset, self.names, f"offset{ending}")
             # (Of several columns of classes, each has its own; all of them are to be given.)
             softmax = self.kind in (TargetKind.CLASSES, TargetKind.COLUMNS)
             n_given = self.n_outputs // self.n_levels
-            offset = check_offset(offset, X, n_given, softmax=softmax, name=f"offset{ending}")
+            shape = X, n_given, self.offset_names
+            offset = check_offset(offset, *shape, softmax=softmax, name=f"offset{ending}")
         known = self.kind, self.comm, numbers, self.widths
         return make_rows(X, Y, weight, name, offset, *known)
 
     @property
     def output_names(self) -> Sequence[str] | None:
         """Names of the outputs of the model, if y had them."""
+        return self.names
+
+    @property
+    def offset_names(self) -> Sequence[str] | None:
+        """Names that the columns of offsets may have."""
         return self.names
 
     @abstractmethod
@@ -342,6 +347,12 @@ class LabelReader(Reader):
     def output_names(self) -> Sequence[str] | None:
         """Names of the labels; those of columns of classes are made with the classes."""
         return None if self.widths is not None else self.names
+
+    @property
+    def offset_names(self) -> Sequence[str] | None:
+        """Names of classes or labels."""
+        names: Sequence[str] | None = self.classes.output_names
+        return names
 
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
         # Before the classes of one column are looked for in another.

@@ -14,7 +14,7 @@ from manyboost import _core, memory
 from manyboost.arrays import F64
 from manyboost.data.features import Table, check_X, is_ready, to_single
 from manyboost.data.frames import make_frame
-from manyboost.data.targets import check_output_order, resolve_outputs
+from manyboost.data.targets import resolve_outputs
 from manyboost.estimators.base import Model
 from manyboost.persistence.parts import IMPORTANCES
 from manyboost.threads import resolve_threads
@@ -58,7 +58,6 @@ class Predicting(Model):
             )
         if offset is None:
             return None
-        check_output_order(offset, self._known_names(), "offset")
         return self._offset_of(offset, X, self.n_outputs_)
 
     def _raw_predict(self, X: Any, offset: Any = None) -> F64:
