@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from manyboost.arrays import Mask
 from manyboost.data.categories import Categories
-from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
 
 
@@ -42,4 +41,4 @@ class TrainingData:
     @property
     def is_one_column(self) -> bool:
         """Whether y has one column: one target, one label, or classes."""
-        return self.rows.kind is TargetKind.CLASSES or self.n_outputs == self.n_levels
+        return self.rows.kind.one_class_per_row or self.n_outputs == self.n_levels
