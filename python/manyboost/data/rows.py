@@ -40,6 +40,7 @@ from manyboost.data.weights import (
     class_weights,
     normalise,
     weigh_classes,
+    without_weightless,
 )
 
 
@@ -341,7 +342,7 @@ class LabelReader(Reader):
             self.target_name = None if names is None else names[0]
         if self.label_hierarchy:  # without pairs there is nothing to agree with
             self.hierarchy = Hierarchy.of(self.label_hierarchy, classes)
-        return self._closed(classes.encode(labels, softmax=self.softmax), "y")
+        return classes.encode(labels, softmax=self.softmax)
 
     @property
     def output_names(self) -> Sequence[str] | None:
@@ -359,13 +360,18 @@ class LabelReader(Reader):
         check_output_names(y, self.names, name)
         labels = read_labels(y, X, name, self.classes, sparsity=self.sparsity)[1]
         encoded: NDArray[Any] = self.classes.encode(labels, softmax=self.softmax, name=name)
-        return self._closed(encoded, name)
+        return encoded
 
-    def _closed(self, Y: NDArray[Any], name: str) -> NDArray[Any]:
-        """Return labels with those above them, if they have a hierarchy."""
-        if self.hierarchy is None:
-            return Y
-        return self.hierarchy.close_targets(Y, self.classes.names, name)
+    def _rows(
+        self, X: Table, Y: Any, y: Any, ending: str, weight: Any, offset: Any, numbers: Any = None
+    ) -> Rows:
+        """Return rows of encoded labels, to which those above them are added."""
+        if self.hierarchy is not None:
+            checked = check_weight(weight, Y.shape, f"sample_weight{ending}", self.comm)
+            # What a cell of weight zero holds says nothing about the labels above.
+            known, name = without_weightless(Y, checked), "Y_val" if ending else "y"
+            Y = self.hierarchy.close_targets(known, self.names, name)
+        return super()._rows(X, Y, y, ending, weight, offset, numbers)
 
 
 def as_columns(Y: F64) -> F64:
