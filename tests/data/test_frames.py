@@ -639,6 +639,27 @@ def test_parameters_with_names_go_by_these():
     assert fitted(columns, ManyBoostClassifier, output_weight=of_columns) == expected
 
 
+@pytest.mark.parametrize("loss", ["log_loss", "exponential"])
+@pytest.mark.parametrize("classes", [["ant", "bee", "cat"], [10, 20, 30]], ids=["text", "numbers"])
+def test_weights_of_outputs_go_by_the_classes(classes, loss):
+    y = np.array(classes)[np.argmax(Y, axis=1)]
+
+    def fitted(weight):
+        model = classifier(loss=loss, strategy="multioutput", output_weight=weight)
+        return model_bytes(model.fit(X, y))
+
+    weights = pd.Series([0.1, 9.0, 1.0], classes)
+    expected = fitted(weights.tolist())
+    assert expected != fitted(weights.tolist()[::-1])
+    # An index that only counts is no name.
+    for same in (weights, weights.iloc[::-1], weights.reset_index(drop=True)):
+        assert fitted(same) == expected
+    unknown = pd.Series([0.1, 9.0, 1.0], [*classes[:2], 7])
+    assert "output_weight names the output '7', which y does not have" in refusal(
+        lambda: fitted(unknown)
+    )
+
+
 def test_parameters_with_other_names_go_by_position_or_are_refused():
     outputs, weights = named(pd.DataFrame, Y), [0.1, 9.0, 1.0]
 

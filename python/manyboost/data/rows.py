@@ -258,7 +258,7 @@ class Reader(ABC):
             # (Of several columns of classes, each has its own; all of them are to be given.)
             softmax = self.kind in (TargetKind.CLASSES, TargetKind.COLUMNS)
             n_given = self.n_outputs // self.n_levels
-            shape = X, n_given, self.offset_names
+            shape = X, n_given, self.raw_names
             offset = check_offset(offset, *shape, softmax=softmax, name=f"offset{ending}")
         known = self.kind, self.comm, numbers, self.widths
         return make_rows(X, Y, weight, name, offset, *known)
@@ -269,8 +269,8 @@ class Reader(ABC):
         return self.names
 
     @property
-    def offset_names(self) -> Sequence[str] | None:
-        """Names that the columns of offsets may have."""
+    def raw_names(self) -> Sequence[str] | None:
+        """Names of the raw predictions for y: of its outputs, or of classes."""
         return self.names
 
     @abstractmethod
@@ -350,8 +350,8 @@ class LabelReader(Reader):
         return None if self.widths is not None else self.names
 
     @property
-    def offset_names(self) -> Sequence[str] | None:
-        """Names of classes or labels."""
+    def raw_names(self) -> Sequence[str] | None:
+        """Names of labels or classes."""
         names: Sequence[str] | None = self.classes.output_names
         return names
 

@@ -173,7 +173,7 @@ class Fitting(Model):
             raise ValueError(f"{what}; set one of them, or leave it out.")
         if given.groups is not None:
             groups = group_numbers(given.groups, n_given)
-        targets = known if reader.widths is None else reader.names
+        targets = reader.raw_names if reader.widths is None else reader.names
         parts = n_given, reader.n_levels, names, known, targets, groups
         return TrainingData(rows, validation, categories, d, *parts)
 

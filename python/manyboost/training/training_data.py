@@ -34,7 +34,7 @@ class TrainingData:
     n_levels: int = 1  # outputs of the model for each output of y
     names: NDArray[Any] | None = None  # of the features
     output_names: list[str] | None = None
-    target_names: Sequence[str] | None = None  # of the outputs, or of the columns of classes
+    target_names: Sequence[str] | None = None  # of outputs, of classes, or of columns of these
     groups: NDArray[np.intp] | None = None  # (n_given,), which folds keep together
     splits: tuple[Split, ...] | None = None  # those of a splitter; the last sets rows apart
 
