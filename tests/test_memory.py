@@ -110,6 +110,38 @@ def test_predictions_that_would_not_fit_are_refused(small_machine):
     assert model.predict(X[:20_000], outputs=[1, 2]).shape == (20_000, 2)
 
 
+@pytest.mark.parametrize(
+    ("y", "parameters", "answer"),
+    [
+        (np.arange(300), {}, ManyBoostClassifier.predict),
+        (np.arange(300), {}, lambda model, X: model.predict_proba(X, outputs=[1, 2])),
+        (np.eye(300), {}, ManyBoostClassifier.predict_labels),
+        (np.tri(300), {"label_hierarchy": {1: 0}}, lambda model, X: model.predict_top_k(X, 2)[0]),
+    ],
+    ids=["classes", "some classes", "sets of labels", "best labels"],
+)
+def test_predictions_made_in_blocks_need_memory_for_the_results_alone(
+    y, parameters, answer, small_machine
+):
+    model = ManyBoostClassifier(max_iter=1, **parameters).fit(X[:300, :2], y)
+    small_machine(20)
+    assert len(answer(model, X[:, :2])) == len(X)
+
+
+def test_results_of_blocks_that_would_not_fit_are_refused(small_machine):
+    long = np.array(["a" * 100, "b" * 100, "c" * 100])
+    model = ManyBoostClassifier(max_iter=1).fit(X[:300, :2], long[np.arange(300) % 3])
+    small_machine(60)
+    assert model.predict(X[:, :2]).nbytes == 4 * 100 * len(X)
+    small_machine(50)
+    words = (
+        r"Predicting 100,000 rows needs about 57 MB of memory, but 50 MB are free; predict fewer "
+        r"rows at a time\."
+    )
+    with pytest.raises(MemoryError, match=words):
+        model.predict(X[:, :2])
+
+
 def test_small_fits_never_ask(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: pytest.fail("asked"))
     model = ManyBoostRegressor(max_iter=1).fit(X[:500], Y[:500])

@@ -152,6 +152,7 @@ _REMEDIES = {
     "leaves": "use a smaller max_leaf_nodes or a larger min_samples_leaf",
     "the model": "use a smaller max_iter or max_leaf_nodes, or strategy='project'",
 }
+_FEWER_ROWS = "predict fewer rows at a time"
 _PREDICT_LESS = "predict fewer rows or outputs at a time (outputs=…), or with dtype=numpy.float32"
 
 
@@ -180,10 +181,15 @@ def check_labels(n_rows: int, n_labels: int, name: str, obstacle: str | None = N
     check(n_rows * n_labels * size, what, remedy)
 
 
-def check_predictions(n_rows: int, n_outputs: int, itemsize: int) -> None:
-    """Refuse to predict if there is too little memory."""
+def check_predictions(n_rows: int, n_outputs: int) -> None:
+    """Refuse to predict in double precision if there is too little memory."""
     what = f"Predicting {n_outputs:,} outputs of {n_rows:,} rows"
-    check(n_rows * n_outputs * itemsize, what, _PREDICT_LESS)
+    check(n_rows * n_outputs * 8, what, _PREDICT_LESS)
+
+
+def check_results(n_rows: int, row_size: int) -> None:
+    """Refuse to predict in blocks if there is too little memory for all results."""
+    check(n_rows * row_size, f"Predicting {n_rows:,} rows", _FEWER_ROWS)
 
 
 # ---------------------------------------------------------------------- the error
@@ -214,7 +220,7 @@ def explaining(what: str, remedy: str) -> Iterator[None]:
 
 _TRAIN_LESS = "train on fewer rows, features or outputs, X as float32, or with fewer max_leaf_nodes"
 explaining_fit = partial(explaining, "Training", _TRAIN_LESS)
-explaining_predictions = partial(explaining, "Predicting", _PREDICT_LESS)
+explaining_predictions = partial(explaining, "Predicting", _FEWER_ROWS)
 explaining_writing = partial(
     explaining, "Writing the model", "free some, or write it before other objects are made"
 )

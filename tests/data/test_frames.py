@@ -540,7 +540,7 @@ def test_validation_outputs_have_the_names_of_fit(frame):
         )
         assert refusal(lambda: fit(["rent", "price", "tax"])) == (
             "Y_val has the outputs of fit in another order ('rent', 'price', 'tax'); select them "
-            "in the order of output_names_."
+            "in the order of fit."
         )
         fewer = named(frame, values[:, :2], ["price", "rent"])
         assert refusal(lambda: make().fit(X, y, X_val=X, Y_val=fewer)).startswith("Y_val ")  # noqa: B023
@@ -555,7 +555,7 @@ def test_validation_outputs_have_the_names_of_fit(frame):
 def test_weights_and_offsets_have_the_order_of_the_outputs(frame):
     outputs, weights = named(frame, Y), np.abs(Y) + 0.5
     same, other = named(frame, weights), named(frame, weights[:, ::-1], NAMES[::-1])
-    order = "has the outputs of fit in another order ('w', 'v', 'u'); select them in the order of "
+    order = "has the outputs of fit in another order ('w', 'v', 'u')"
     model = regressor().fit(X, outputs, same, offset=same)
     assert np.array_equal(
         model.predict(X, offset=same),
@@ -572,11 +572,43 @@ def test_weights_and_offsets_have_the_order_of_the_outputs(frame):
         ("offset", lambda: model.predict(X, offset=other)),
         ("sample_weight", lambda: model.score(X, outputs, other, offset=same)),
     ]:
-        assert refusal(call) == f"{name} {order}output_names_."
+        assert refusal(call) == f"{name} {order}; select them in the order of fit."
     # Frames with names of their own go by position.
     own = named(frame, weights, ["1st", "2nd", "3rd"])
     assert np.array_equal(
         regressor().fit(X, outputs, own).predict(X), regressor().fit(X, Y, weights).predict(X)
+    )
+
+
+@FRAMES
+@pytest.mark.parametrize("loss", ["log_loss", "exponential"])
+@pytest.mark.parametrize("classes", [["ant", "bee", "cat"], [10, 20, 30]], ids=["text", "numbers"])
+def test_offsets_have_the_order_of_the_classes(frame, loss, classes):
+    y, names = np.array(classes)[np.argmax(Y, axis=1)], list(map(str, classes))
+    same, other = named(frame, Y, names), named(frame, Y[:, ::-1], names[::-1])
+    validation = {"X_val": X, "Y_val": y, "offset_val": other}
+    model = classifier(loss=loss).fit(X, y, offset=same)
+    order = f"another order ({', '.join(map(repr, names[::-1]))}); select them in the order of fit."
+    for name, call in [
+        ("offset", lambda: classifier(loss=loss).fit(X, y, offset=other)),
+        ("offset_val", lambda: classifier(loss=loss).fit(X, y, offset=same, **validation)),
+        ("offset", lambda: model.predict(X, offset=other)),
+        ("offset", lambda: next(model.staged_predict(X, offset=other))),
+    ]:
+        assert refusal(call) == f"{name} has the outputs of fit in {order}"
+    plain = classifier(loss=loss).fit(X, y, offset=Y)
+    expected = plain.predict_proba(X, offset=Y)
+    assert np.array_equal(model.predict_proba(X, offset=same), expected)
+    # Frames with names of their own, or that only count, go by position.
+    for own in (named(frame, Y), named(frame, Y, ["2", "1", "0"]), pd.DataFrame(Y)):
+        assert np.array_equal(model.predict_proba(X, offset=own), expected)
+
+
+def test_offsets_may_name_classes_by_numbers():
+    y = np.array([10, 20, 30])[np.argmax(Y, axis=1)]
+    backwards = pd.DataFrame(Y[:, ::-1], columns=[30, 20, 10])
+    assert "in another order ('30', '20'" in refusal(
+        lambda: classifier().fit(X, y, offset=backwards)
     )
 
 
@@ -605,6 +637,27 @@ def test_parameters_with_names_go_by_these():
     of_columns = pd.Series([9.0, 0.1], ["b", "a"])
     expected = fitted(columns, ManyBoostClassifier, output_weight=[0.1, 9.0])
     assert fitted(columns, ManyBoostClassifier, output_weight=of_columns) == expected
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "exponential"])
+@pytest.mark.parametrize("classes", [["ant", "bee", "cat"], [10, 20, 30]], ids=["text", "numbers"])
+def test_weights_of_outputs_go_by_the_classes(classes, loss):
+    y = np.array(classes)[np.argmax(Y, axis=1)]
+
+    def fitted(weight):
+        model = classifier(loss=loss, strategy="multioutput", output_weight=weight)
+        return model_bytes(model.fit(X, y))
+
+    weights = pd.Series([0.1, 9.0, 1.0], classes)
+    expected = fitted(weights.tolist())
+    assert expected != fitted(weights.tolist()[::-1])
+    # An index that only counts is no name.
+    for same in (weights, weights.iloc[::-1], weights.reset_index(drop=True)):
+        assert fitted(same) == expected
+    unknown = pd.Series([0.1, 9.0, 1.0], [*classes[:2], 7])
+    assert "output_weight names the output '7', which y does not have" in refusal(
+        lambda: fitted(unknown)
+    )
 
 
 def test_parameters_with_other_names_go_by_position_or_are_refused():

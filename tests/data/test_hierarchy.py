@@ -271,6 +271,49 @@ def test_missing_labels_above_present_ones_are_filled_in_silence():
     np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
 
 
+def hidden(value):
+    """Labels of which some have the weight zero and a given value, and their weights."""
+    weight, labels = np.random.default_rng(1).integers(0, 3, LABELS.shape), LABELS.copy()
+    labels[weight == 0] = value
+    return labels, weight.astype(float)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "squared_error"])
+def test_labels_of_weight_zero_are_missing(loss):
+    partial = LABELS.astype(float)
+    partial[hidden(0)[1] == 0] = np.nan
+    expected = classifier(loss=loss, label_hierarchy=numbered()).fit(X, partial, hidden(0)[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (0, 1):
+            model = classifier(loss=loss, label_hierarchy=numbered()).fit(X, *hidden(value))
+            found = model.predict_proba(X)
+            np.testing.assert_array_equal(found, expected.predict_proba(X))
+
+
+def test_labels_above_those_of_weight_zero_are_added():
+    # "pet" is unknown where there are cats, but they are animals.
+    labels, weight = LABELS.copy(), np.ones(LABELS.shape)
+    weight[LABELS[:, 0] == 1, 2] = 0
+    without = LABELS.copy()
+    without[LABELS[:, 0] == 1, 1:3] = 0
+    pairs = [("cat", "pet"), ("pet", "animal")]
+    expected = classifier(label_hierarchy=numbered(pairs)).fit(X, labels, weight)
+    with pytest.warns(UserWarning, match="y lacks labels above present ones"):
+        model = classifier(label_hierarchy=numbered(pairs)).fit(X, without, weight)
+    np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+def test_validation_labels_of_weight_zero_are_missing():
+    scores = []
+    for value in (0, 1):
+        labels, weight = hidden(value)
+        validation = {"X_val": X, "Y_val": labels, "sample_weight_val": weight}
+        model = classifier(label_hierarchy=numbered()).fit(X, LABELS, **validation)
+        scores.append(model.validation_score_)
+    np.testing.assert_array_equal(*scores)
+
+
 def test_validation_labels_are_closed_too():
     frame = pd.DataFrame(BELOW, columns=NAMES)
     with pytest.warns(UserWarning, match="Y_val lacks labels"):

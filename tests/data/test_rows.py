@@ -1,9 +1,12 @@
 """Rows: read alike for training and validation, put together, and set apart."""
 
+from itertools import chain
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from manyboost.comm import Threads
 from manyboost.data.cells import TargetKind
 from manyboost.data.rows import LabelReader, RealReader, make_rows, split_validation
 from refusals import refusal
@@ -44,6 +47,76 @@ def test_validation_rows_are_shared_out_over_the_classes():
     train, val = split_validation(make_rows(X, y, None, "", kind=TargetKind.CLASSES), 0.2, 0)
     assert np.bincount(val.Y, minlength=4).tolist() == [30, 8, 2, 0]
     assert set(train.Y) == {0, 1, 2, 3}
+
+
+def counts_by_class(sizes, fraction, seed=0):
+    """How many rows of each class train, and how many validate."""
+    y = np.repeat(np.arange(len(sizes)), sizes).astype(np.uint32)
+    rows = make_rows(np.zeros((len(y), 1)), y, None, "", kind=TargetKind.CLASSES)
+    parts = split_validation(rows, fraction, seed)
+    return [np.bincount(part.Y, minlength=len(sizes)) for part in parts]
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.3, 40])
+@pytest.mark.parametrize(
+    "sizes",
+    [[4] * 100, [5] * 100, [6] * 100, [300 // k for k in range(1, 101)]],
+    ids=["4", "5", "6", "falling"],
+)
+def test_as_many_rows_as_asked_for_are_set_apart_where_classes_are_small(sizes, fraction):
+    train, val = counts_by_class(sizes, fraction)
+    n = sum(sizes)
+    count = fraction if fraction > 1 else round(fraction * n)
+    assert (train.sum(), val.sum()) == (n - count, count)
+    assert train.min() > 0
+    assert (np.abs(val - count * np.array(sizes) / n) < 1).all()
+
+
+@pytest.mark.parametrize(("count", "found"), [(25, 25), (29, 29), (45, 29)])
+def test_each_class_keeps_a_row_to_train_on(count, found):
+    train, val = counts_by_class([30] + [1] * 20, count)
+    assert val.tolist() == [found] + [0] * 20
+    assert train.min() == 1
+
+
+def test_one_row_is_set_apart_if_each_is_a_class():
+    train, val = counts_by_class([1] * 20, 0.5)
+    assert (train.sum(), val.sum()) == (19, 1)
+
+
+def test_which_classes_of_a_size_give_a_row_is_drawn():
+    first, second = (counts_by_class([4] * 100, 0.1, seed)[1] for seed in (0, 1))
+    assert first.max() == second.max() == 1
+    assert (first != second).any()
+    assert 10 < first[:50].sum() < 30
+
+
+def test_classes_give_their_rounded_shares_where_these_add_up():
+    rng = np.random.default_rng(0)
+    n_rounded = 0
+    for _ in range(300):
+        sizes = rng.integers(2, 41, size=rng.integers(2, 6))
+        n = int(sizes.sum())
+        count = int(rng.integers(1, n))
+        rounded = [min(round(count * size / n), size - 1) for size in sizes.tolist()]
+        if sum(rounded) == count:
+            n_rounded += 1
+            assert counts_by_class(sizes, count)[1].tolist() == rounded
+    assert n_rounded > 100
+
+
+def test_ranks_set_the_same_rows_of_rare_classes_apart():
+    X, _ = numbers(400)
+    y = (np.arange(400) % 100).astype(np.uint32)
+
+    def chosen(comm):
+        mine = np.flatnonzero(np.arange(400) % 7 % comm.size == comm.rank).astype(np.uint64)
+        parts = {"kind": TargetKind.CLASSES, "comm": comm, "numbers": mine}
+        rows = make_rows(X[mine], y[mine], None, "", **parts)
+        return split_validation(rows, 0.1, 0)[1].numbers.tolist()
+
+    (alone,) = Threads.run(1, chosen)
+    assert sorted(chain.from_iterable(Threads.run(3, chosen))) == alone
 
 
 def test_numbers_keep_their_names_and_shape():

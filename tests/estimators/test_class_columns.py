@@ -114,6 +114,20 @@ def test_offsets_and_class_weights_are_those_of_the_columns():
         assert raw(together)[:, block] == pytest.approx(raw(alone), rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.parametrize("y", [Y, pd.DataFrame(Y, columns=NAMES)], ids=["array", "frame"])
+def test_offsets_have_the_order_of_the_classes_of_all_columns(y):
+    offset = RNG.normal(size=(N, 9))
+    model = classifier().fit(X, y, offset=offset)
+    frame = pd.DataFrame(offset, columns=model._known_names())
+    other = frame.iloc[:, ::-1]
+    for call in [
+        lambda: classifier().fit(X, y, offset=other),
+        lambda: model.predict(X, offset=other),
+    ]:
+        assert "offset has the outputs of fit in another order" in refusal(call)
+    assert np.array_equal(model.predict(X, offset=frame), model.predict(X, offset=offset))
+
+
 @pytest.mark.parametrize("step", ["newton", "line_search"])
 @pytest.mark.parametrize("strategy", ["project", "relabel"])
 def test_trees_grown_for_one_column_serve_it_as_its_own_model_would(strategy, step):

@@ -38,6 +38,17 @@ def test_the_default_leaf_is_a_sixth_of_the_rows_or_a_hundredth(shape, least):
     np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
 
 
+@pytest.mark.parametrize("loss", ["log_loss", "exponential", "squared_error"])
+def test_the_default_leaf_of_classes_is_a_sixth_of_the_rows(loss):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    models = [
+        ManyBoostClassifier(loss, min_samples_leaf=leaf, max_iter=3, random_state=0).fit(X, y)
+        for leaf in ("auto", 10)
+    ]
+    np.testing.assert_array_equal(*(model.predict_proba(X) for model in models))
+
+
 @pytest.mark.parametrize(("tails", "gain"), [(1.5, 0.15), (3.0, 0.03)])
 def test_the_default_huber_loss_resists_heavy_tails(tails, gain):
     X, signal = make_friedman1(2000, random_state=0)
@@ -61,6 +72,10 @@ def test_the_default_huber_loss_resists_heavy_tails(tails, gain):
         (np.arange(90) % 3, {}, 150, 0.1),
         (np.arange(90) % 30, {}, 500, 0.1),
         (np.arange(90) % 30, {"strategy": "independent"}, 100, 0.1),
+        (np.arange(90) % 3, {"loss": "exponential"}, 150, 0.1),
+        (np.arange(90) % 4, {"loss": "squared_error"}, 200, 0.1),
+        (np.arange(90) % 30, {"loss": "exponential", "early_stopping": True}, 500, 0.1),
+        (np.arange(90) % 30, {"loss": "exponential", "strategy": "independent"}, 100, 0.1),
     ],
 )
 def test_rounds_and_rates_go_by_the_outputs_that_share_trees(y, options, rounds, rate):

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit
+from scipy.special import expit, logsumexp, softmax
 from sklearn import config_context
 from sklearn.model_selection import cross_validate
 from sklearn.tree import DecisionTreeRegressor
@@ -147,6 +147,50 @@ def test_the_baseline_of_classes_given_the_offset():
     best = minimize(total, np.zeros(4), method="Nelder-Mead", options={"maxiter": 2000})
     assert total(np.zeros(4)) <= best.fun + 1e-6
     assert loss.baseline.sum() == pytest.approx(0, abs=1e-5)
+
+
+@pytest.mark.parametrize("far", [20.0, 40.0, 80.0, 300.0])
+def test_classes_that_occur_make_up_for_any_constant_offset(far):
+    X, Y, _ = numbers(d=3)
+    y, offset = Y.argmax(axis=1), np.zeros((300, 3))
+    offset[:, 0] = far
+    plain = classifier().fit(X, y)
+    model = classifier().fit(X, y, offset=offset)
+    moved = model.baseline_ + offset[0]
+    np.testing.assert_allclose(moved - moved.mean(), plain.baseline_, atol=1e-4)
+    np.testing.assert_allclose(model.train_score_, plain.train_score_, rtol=1e-3)
+    # Columns of classes have baselines of their own.
+    columns = np.column_stack([y, Y[:, 0] > 0]).astype(object)
+    plain = classifier().fit(X, columns)
+    model = classifier().fit(X, columns, offset=np.column_stack([offset, np.zeros(300)]))
+    assert model.train_score_[0] == pytest.approx(plain.train_score_[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("far", [30.0, 80.0])
+def test_a_class_without_weight_has_a_finite_baseline(far):
+    rng = np.random.default_rng(3)
+    classes = rng.integers(0, 3, 200).astype(np.uint32)
+    offset = np.column_stack([np.full(200, far), rng.normal(size=(200, 3))])
+    loss = fitted("log_loss", classes, n_outputs=4, offset=offset)
+    assert -15 <= loss.baseline[3] < -14
+    without = fitted("log_loss", classes, n_outputs=3, offset=offset[:, :3])
+    np.testing.assert_allclose(loss.baseline[:3], without.baseline, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [2, 30, 100])
+def test_the_baseline_of_classes_is_the_best_for_offsets_of_any_size(scale):
+    rng = np.random.default_rng(4)
+    classes = rng.integers(0, 4, 300).astype(np.uint32)
+    offset = rng.normal(size=(300, 4)) * scale
+    found = fitted("log_loss", classes, n_outputs=4, offset=offset).baseline
+
+    def total(baseline):
+        raw = offset + baseline
+        slope = softmax(raw, axis=1).sum(axis=0) - np.bincount(classes)
+        return (logsumexp(raw, axis=1) - raw[np.arange(300), classes]).mean(), slope / 300
+
+    best = minimize(total, np.zeros(4), jac=True, method="L-BFGS-B", options={"ftol": 1e-15})
+    assert total(found)[0] <= best.fun * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("constant", [0, 1])

@@ -58,6 +58,11 @@ class Classes:
         """Number of outputs of the model."""
         return 1 if self.kind == "binary" else len(self.values)
 
+    @property
+    def output_names(self) -> Sequence[str] | None:
+        """Names of the outputs: classes, or labels that have names; None for two classes."""
+        return list(map(str, self.values)) if self.kind == "multiclass" else self.names
+
     @classmethod
     def of(cls, y: NDArray[Any], names: Sequence[Any] | None = None, comm: Comm = ALONE) -> Classes:
         """Find the classes of checked labels on all ranks; ``names`` are those of the columns."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 from manyboost import _core
 from manyboost.arrays import F64
-from manyboost.comm import ALONE, Comm
+from manyboost.comm import ALONE, I64, Comm
 from manyboost.data.cells import TargetKind, class_numbers, missing_cells, refuse_unobserved_outputs
 from manyboost.data.features import Table
 from manyboost.data.frames import column_names, target_names
@@ -39,6 +40,7 @@ from manyboost.data.weights import (
     class_weights,
     normalise,
     weigh_classes,
+    without_weightless,
 )
 
 
@@ -166,16 +168,15 @@ def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tup
     """
     if fraction is None:
         return rows, rows
-    comm, n, count = rows.comm, rows.count(), count_apart(rows, fraction)
+    comm, count = rows.comm, count_apart(rows, fraction)
     pool = rows.pool(_core.Pool(1))
     groups = [np.arange(len(rows))]
     if rows.kind.one_class_per_row:
         classes = class_numbers(rows.Y)
         groups = [np.flatnonzero(classes == c) for c in comm.unique(classes)]
     chosen = np.zeros(len(rows), dtype=bool)
-    for group, size in zip(groups, comm.totals(np.array(list(map(len, groups)))), strict=True):
-        # Every class keeps a row to train on.
-        share = min(round(count * int(size) / n), int(size) - 1)
+    sizes = comm.totals(np.array(list(map(len, groups))))
+    for group, share in zip(groups, _shares(count, sizes, seed).tolist(), strict=True):
         if share > 0:
             picked = _core.validation_rows(pool, rows.numbers[group], share, seed)
             chosen[group[picked]] = True
@@ -194,6 +195,18 @@ def split_validation(rows: Rows, fraction: int | float | None, seed: int) -> tup
             remedy = "pass X_val and Y_val, or use early_stopping=False."
             raise ValueError(f"{what} of some output; {remedy}")
     return rows.take(np.flatnonzero(~chosen)), rows.take(np.flatnonzero(chosen))
+
+
+def _shares(count: int, sizes: I64, seed: int) -> I64:
+    """Return how many of ``count`` rows come from each class; each keeps a row to train on."""
+    shares, rest = np.divmod(count * sizes, sizes.sum())
+    drawn = check_random_state(seed).permutation(len(sizes))
+    # What is left over goes to the largest rests. Where rounding (of halves to even numbers) gives
+    # the right number of rows, this is rounding.
+    order = np.lexsort((drawn, shares % 2 == 0, -rest))
+    while (left := count - int(shares.sum())) > 0 and (shares < sizes - 1).any():
+        shares[order[(shares < sizes - 1)[order]][:left]] += 1
+    return np.asarray(shares)
 
 
 @dataclass(eq=False)
@@ -242,17 +255,22 @@ class Reader(ABC):
         name = f"sample_weight{ending}"
         check_output_order(weight, self.names, name)
         if offset is not None:
-            check_output_order(offset, self.names, f"offset{ending}")
             # (Of several columns of classes, each has its own; all of them are to be given.)
             softmax = self.kind in (TargetKind.CLASSES, TargetKind.COLUMNS)
             n_given = self.n_outputs // self.n_levels
-            offset = check_offset(offset, X, n_given, softmax=softmax, name=f"offset{ending}")
+            shape = X, n_given, self.raw_names
+            offset = check_offset(offset, *shape, softmax=softmax, name=f"offset{ending}")
         known = self.kind, self.comm, numbers, self.widths
         return make_rows(X, Y, weight, name, offset, *known)
 
     @property
     def output_names(self) -> Sequence[str] | None:
         """Names of the outputs of the model, if y had them."""
+        return self.names
+
+    @property
+    def raw_names(self) -> Sequence[str] | None:
+        """Names of the raw predictions for y: of its outputs, or of classes."""
         return self.names
 
     @abstractmethod
@@ -324,25 +342,36 @@ class LabelReader(Reader):
             self.target_name = None if names is None else names[0]
         if self.label_hierarchy:  # without pairs there is nothing to agree with
             self.hierarchy = Hierarchy.of(self.label_hierarchy, classes)
-        return self._closed(classes.encode(labels, softmax=self.softmax), "y")
+        return classes.encode(labels, softmax=self.softmax)
 
     @property
     def output_names(self) -> Sequence[str] | None:
         """Names of the labels; those of columns of classes are made with the classes."""
         return None if self.widths is not None else self.names
 
+    @property
+    def raw_names(self) -> Sequence[str] | None:
+        """Names of labels or classes."""
+        names: Sequence[str] | None = self.classes.output_names
+        return names
+
     def _read(self, y: Any, X: Table, name: str) -> NDArray[Any]:
         # Before the classes of one column are looked for in another.
         check_output_names(y, self.names, name)
         labels = read_labels(y, X, name, self.classes, sparsity=self.sparsity)[1]
         encoded: NDArray[Any] = self.classes.encode(labels, softmax=self.softmax, name=name)
-        return self._closed(encoded, name)
+        return encoded
 
-    def _closed(self, Y: NDArray[Any], name: str) -> NDArray[Any]:
-        """Return labels with those above them, if they have a hierarchy."""
-        if self.hierarchy is None:
-            return Y
-        return self.hierarchy.close_targets(Y, self.classes.names, name)
+    def _rows(
+        self, X: Table, Y: Any, y: Any, ending: str, weight: Any, offset: Any, numbers: Any = None
+    ) -> Rows:
+        """Return rows of encoded labels, to which those above them are added."""
+        if self.hierarchy is not None:
+            checked = check_weight(weight, Y.shape, f"sample_weight{ending}", self.comm)
+            # What a cell of weight zero holds says nothing about the labels above.
+            known, name = without_weightless(Y, checked), "Y_val" if ending else "y"
+            Y = self.hierarchy.close_targets(known, self.names, name)
+        return super()._rows(X, Y, y, ending, weight, offset, numbers)
 
 
 def as_columns(Y: F64) -> F64:

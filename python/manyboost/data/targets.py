@@ -40,9 +40,16 @@ def check_targets(y: Any, X: Table, name: str = "y") -> F64:
 
 
 def check_offset(
-    offset: Any, X: Table, n_outputs: int, *, softmax: bool = False, name: str = "offset"
+    offset: Any,
+    X: Table,
+    n_outputs: int,
+    output_names: Sequence[str] | None,
+    *,
+    softmax: bool = False,
+    name: str = "offset",
 ) -> F64:
     """Return an offset of the raw predictions, (n,) or (n, d), as an array (n, d)."""
+    check_output_order(offset, output_names, name)
     array = plain_arrays.dense_floats(offset, name, "missing values")
     n_rows = X.shape[0]
     if softmax and array.ndim == 1:
@@ -144,7 +151,7 @@ def check_output_order(data: Any, known: Sequence[str] | None, name: str) -> Non
     if names is None or known is None or list(known) == names or set(known) != set(names):
         return
     problem = f"{name} has the outputs of fit in another order ({', '.join(map(repr, names[:5]))})"
-    raise ValueError(f"{problem}; select them in the order of output_names_.")
+    raise ValueError(f"{problem}; select them in the order of fit.")
 
 
 def resolve_outputs(outputs: Any, names: Sequence[str] | None, n_outputs: int) -> list[int]:

@@ -164,9 +164,7 @@ def normalise(
             weight, stored = None, weight
         stored = times(Y.missing, stored)
         stored = None if stored is None else single_precision(stored, name)
-    if weight is not None and weight.ndim == 2 and not weight.all():
-        Y = np.array(Y)
-        Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
+    Y = without_weightless(Y, weight)
     is_whole = isinstance(Y, SparseLabels) or first_cell(Y, missing_cells) is None
     missing = np.broadcast_to(False, Y.shape) if is_whole else missing_cells(Y)
     observed = np.ones(len(Y), bool)
@@ -189,6 +187,15 @@ def normalise(
         return Y, Weights(cells=single, partial=partial), observed
     is_one = comm.all((single[observed] == 1).all())
     return Y, Weights(None if is_one else single, partial=partial, stored=stored), observed
+
+
+def without_weightless(Y: NDArray[Any], weight: Any) -> NDArray[Any]:
+    """Return targets of which cells of weight zero are missing."""
+    if weight is None or weight.ndim == 1 or weight.all():
+        return Y
+    Y = np.array(Y)
+    Y[weight == 0] = MISSING_LABEL if Y.dtype == np.uint8 else np.nan
+    return Y
 
 
 def single_precision(weight: Any, name: str) -> Any:

@@ -230,7 +230,7 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
 
     def _offset_of(self, offset: Any, X: Table, n_outputs: int) -> F64:
         softmax = self._fitted_loss.has_softmax or self._classes.kind == "columns"
-        return check_offset(offset, X, n_outputs, softmax=softmax)
+        return check_offset(offset, X, n_outputs, self._classes.output_names, softmax=softmax)
 
     def _check_loss(self) -> None:
         if not isinstance(self.loss, Loss) and self.loss not in list(LABEL_LOSSES):
@@ -459,8 +459,9 @@ class ManyBoostClassifier(ClassifierMixin, Folding, Ranking, Sets):
         return super()._known_names()
 
     def _target_names(self) -> Sequence[str] | None:
-        is_columns = isinstance(self._classes, ClassColumns)
-        return self._classes.names if is_columns else super()._target_names()
+        if isinstance(self._classes, ClassColumns):
+            return self._classes.names
+        return self._classes.output_names or super()._target_names()
 
     def _explained_names(self, places: list[int] | None) -> list[str]:
         if self._classes.kind not in ("binary", "multiclass"):

@@ -14,7 +14,7 @@ from manyboost import _core, memory
 from manyboost.arrays import F64
 from manyboost.data.features import Table, check_X, is_ready, to_single
 from manyboost.data.frames import make_frame
-from manyboost.data.targets import check_output_order, resolve_outputs
+from manyboost.data.targets import resolve_outputs
 from manyboost.estimators.base import Model
 from manyboost.persistence.parts import IMPORTANCES
 from manyboost.threads import resolve_threads
@@ -58,7 +58,6 @@ class Predicting(Model):
             )
         if offset is None:
             return None
-        check_output_order(offset, self._known_names(), "offset")
         return self._offset_of(offset, X, self.n_outputs_)
 
     def _raw_predict(self, X: Any, offset: Any = None) -> F64:
@@ -91,10 +90,13 @@ class Predicting(Model):
         if offsets is not None and needed is not None:
             offsets = offsets[:, needed]
         n_rows, width = X.shape[0], self.n_outputs_ if needed is None else len(needed)
-        memory.check_predictions(n_rows, width, np.dtype(dtype).itemsize)
         raw_of = self._raw_predictor(needed)
-        in_blocks = in_blocks or chosen is not None or dtype != np.float64
-        size = max(1, BLOCK_CELLS // self.n_outputs_) if in_blocks else n_rows
+        size, itemsize = n_rows, np.dtype(dtype).itemsize
+        if in_blocks or chosen is not None or dtype != np.float64:
+            # A class of long text is larger than raw predictions.
+            size = max(1, BLOCK_CELLS // max(self.n_outputs_, itemsize // 8))
+        else:
+            memory.check_predictions(n_rows, width)
 
         def finished(start: int) -> NDArray[Any]:
             raw = raw_of(X if size >= n_rows else X[start : start + size])
@@ -104,6 +106,7 @@ class Predicting(Model):
         first = finished(0)
         if size >= n_rows:
             return first.astype(dtype, copy=False)
+        memory.check_results(n_rows, first[0].size * itemsize)
         result = np.empty((n_rows, *first.shape[1:]), dtype)
         result[:size] = first
         for start in range(size, n_rows, size):

@@ -169,7 +169,7 @@ class ManyBoostRegressor(RegressorMixin, Folding, Tracing, Intervals):
         return 1 if self._quantiles is None else len(self._quantiles)
 
     def _offset_of(self, offset: Any, X: Table, n_outputs: int) -> F64:
-        array = check_offset(offset, X, n_outputs // self._n_levels)
+        array = check_offset(offset, X, n_outputs // self._n_levels, self._known_names())
         return array if self._n_levels == 1 else np.repeat(array, self._n_levels, axis=1)
 
     def _keep_unseen(self, unseen: Unseen) -> None:

@@ -338,8 +338,8 @@ PARAMS: dict[str, Param] = {
             Check("splitter", "a splitter, with the method split", is_splitter),
         ),
         "Which rows are set apart if X_val is not given. ``'random'``: rows drawn at random, with "
-        "the same share of each class. ``'last'``: the last rows, for rows in order of time. Or a "
-        "splitter with a method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: its "
+        "about the same share of each class. ``'last'``: the last rows, for rows in order of time. "
+        "Or a splitter with a method ``split(X, y, groups)``, such as ``GroupShuffleSplit()``: its "
         "last split says which rows to train on and which to set apart; with ``n_folds`` all of "
         "its splits are the folds, such as the blocks of ``KFold(5)``.",
     ),

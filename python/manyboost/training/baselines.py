@@ -35,6 +35,8 @@ from manyboost.training.training_data import TrainingData
 
 # The raw prediction of an output whose label never varies.
 BASELINE_LIMIT = 15.0
+# How far offsets may move the baseline of a class.
+OFFSET_LIMIT = 1000.0
 
 
 @dataclass(frozen=True)
@@ -231,8 +233,11 @@ def _class_logs(facts: LossFacts, sample: Sample) -> FittedLoss:
     objective = sample.bind(fitted)
     assert isinstance(objective, BuiltinObjective)
     line = _constant_line(objective, np.ones(sample.n_outputs))
-    moved = fitted.baseline + softmax_step(objective, line)
-    return FittedLoss(facts, np.clip(moved - moved.mean(), -BASELINE_LIMIT, BASELINE_LIMIT))
+    moved = fitted.baseline + softmax_step(objective, line, limit=OFFSET_LIMIT)
+    moved -= moved[counts > 0].mean()
+    # Without a minimum are only classes that do not occur.
+    clipped = np.clip(moved, -BASELINE_LIMIT, BASELINE_LIMIT)
+    return FittedLoss(facts, np.where(counts > 0, moved, clipped))
 
 
 def _huber(facts: LossFacts, sample: Sample) -> FittedLoss:

@@ -267,12 +267,12 @@ def _refined(
     return np.where(usable, cubic, t_next), is_sure
 
 
-def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
+def softmax_step(objective: BuiltinObjective, line: Line, limit: float = STEP_LIMIT) -> F64:
     """Steps ρ (n_classes,) that minimise the softmax loss jointly, by Newton's method.
 
     Each Newton system is solved by conjugate gradients from zero, which gives the shortest solution
     where classes are tied; a step is halved until the loss does not rise. It ends where |ρ g| of a
-    class reaches :data:`STEP_LIMIT` in some row; then the others go on without this class.
+    class reaches the limit in some row; then the others go on without this class.
     """
     outputs = line.outputs if isinstance(line.outputs, tuple) else (0, objective.n_outputs)
     k, reach = outputs[1] - outputs[0], line.direction.reach(objective.pool)
@@ -287,16 +287,16 @@ def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
     steepest = 0.0
     loss, gradient, _ = along(t, zero)
     for _ in range(_MAX_EVALUATIONS):
-        newton, steepest = _newton_within(along, t, gradient, steepest)
+        newton, steepest = _newton_within(along, t, gradient, steepest, limit)
         if not newton.any():
             break
         # Up to the first limit, and no further.
-        room = divide(np.copysign(STEP_LIMIT, newton) - t, newton)
+        room = divide(np.copysign(limit, newton) - t, newton)
         share = min(1.0, room[newton != 0].min())
         for halvings in range(40):
             candidate = t + share * 0.5**halvings * newton
-            is_there = np.abs(candidate) >= STEP_LIMIT * (1 - 1e-12)
-            candidate = np.where(is_there, np.copysign(STEP_LIMIT, candidate), candidate)
+            is_there = np.abs(candidate) >= limit * (1 - 1e-12)
+            candidate = np.where(is_there, np.copysign(limit, candidate), candidate)
             candidate_loss, candidate_gradient, _ = along(candidate, zero)
             if candidate_loss <= loss:
                 break
@@ -310,13 +310,17 @@ def softmax_step(objective: BuiltinObjective, line: Line) -> F64:
 
 
 def _newton_within(
-    along: Callable[[F64, F64], tuple[float, F64, F64]], t: F64, gradient: F64, steepest: float
+    along: Callable[[F64, F64], tuple[float, F64, F64]],
+    t: F64,
+    gradient: F64,
+    steepest: float,
+    limit: float,
 ) -> tuple[F64, float]:
     """Return Newton's step from ``t``, and the steepest curvature so far.
 
     Classes at their limit, which a step would push further, sit out.
     """
-    at_limit = np.abs(t) >= STEP_LIMIT
+    at_limit = np.abs(t) >= limit
     free = ~(at_limit & (t * gradient < 0))
     while True:
         b = np.where(free, -gradient, 0.0)

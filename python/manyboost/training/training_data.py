@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from manyboost.arrays import Mask
 from manyboost.data.categories import Categories
-from manyboost.data.cells import TargetKind
 from manyboost.data.rows import Rows
 
 
@@ -35,11 +34,11 @@ class TrainingData:
     n_levels: int = 1  # outputs of the model for each output of y
     names: NDArray[Any] | None = None  # of the features
     output_names: list[str] | None = None
-    target_names: Sequence[str] | None = None  # of the outputs, or of the columns of classes
+    target_names: Sequence[str] | None = None  # of outputs, of classes, or of columns of these
     groups: NDArray[np.intp] | None = None  # (n_given,), which folds keep together
     splits: tuple[Split, ...] | None = None  # those of a splitter; the last sets rows apart
 
     @property
     def is_one_column(self) -> bool:
         """Whether y has one column: one target, one label, or classes."""
-        return self.rows.kind is TargetKind.CLASSES or self.n_outputs == self.n_levels
+        return self.rows.kind.one_class_per_row or self.n_outputs == self.n_levels
