@@ -120,8 +120,8 @@ STAND_INS = Searches(
     of_paper="not in the paper",
     summary="eight methods on data sets similar to missing ones of the paper",
     full=Scope(
-        # Of reuters, sequence-funcat and protein-interaction.
-        ("reutersk500", "yeast-seq-funcat", "protein-drugbank-proxy"),
+        # Of reuters and protein-interaction.
+        ("reutersk500", "protein-drugbank-proxy"),
         _OF_LABELS,
         "T:100",
         n_settings=14,  # one for each pair of a loss and a learning rate: these are not the paper's
