@@ -261,6 +261,6 @@ def _stand_ins_table(outcomes: Outcomes) -> Table:
         [Column("dataset", "data set"), *(Column(m, m) for m in methods)],
         rows,
         "These data sets are not the paper's and count in no rank and no test. They are similar to "
-        "reuters, sequence-funcat and protein-interaction. Searches try 14 settings. "
+        "reuters and protein-interaction. Searches try 14 settings. "
         f"{MAIN.capitalize()}.",
     )
