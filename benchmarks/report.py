@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 MEGABYTE = 10**6
 BUSY = 0.1  # cores used by other processes from which on a row is marked
-IN_README = ("regression-20000x50x50", "mediamill")
+# In the README: where times to the same score are compared, and where equal numbers of rounds are.
+SAME_SCORE = ("regression-20000x50x50", "mediamill", "delicious")
+SAME_ROUNDS = "regression-20000x50x50"
 OF_STRATEGIES = "delicious"
 
 
@@ -202,8 +204,9 @@ def shape(run: Run, workload: str) -> str:
     n, p, d, n_test = (int(first.median(field)) for field in fields)
     spec = first.records[0]["spec"]
     rounds, leaves = run.base_rounds(workload), spec["max_leaf_nodes"]
+    outputs = "output" if d == 1 else "outputs"
     return (
-        f"{n:,} rows × {p:,} features × {d:,} outputs, {n_test:,} test rows; "
+        f"{n:,} rows × {p:,} features × {d:,} {outputs}, {n_test:,} test rows; "
         f"threads: {run.threads}; {rounds:,} rounds of {leaves} leaves unless stated otherwise."
     )
 
@@ -294,20 +297,19 @@ def peak(summary: Summary) -> str:
 
 
 def readme_section(run: Run, figures: Sequence[Path]) -> str:
-    """Times to the same score, two data sets at equal rounds, one plot, and the way to the rest."""
+    """Times to the same score, a data set at equal rounds, a plot, and the way to the rest."""
     parts = []
     if rows := same_score_rows(run):
         head = ("data", "peer", "its test score", "its fit", "manyboost to that score", "")
         parts += ["Time to the test score of a peer:", table(head, rows, 2, 6)]
-        parts += ["Equal numbers of rounds:"]
-    for workload in IN_README:
-        if found := readme_rows(run, workload):
-            head = ("", "fit, s", "peak memory, MB", "model, MB", found.pop())
-            parts += [f"**{workload}**: {shape(run, workload)}", table(head, found, 1, 5)]
+    if found := readme_rows(run, SAME_ROUNDS):
+        head = ("", "fit, s", "peak memory, MB", "model, MB", found.pop())
+        described = f"**{SAME_ROUNDS}**: {shape(run, SAME_ROUNDS)}"
+        parts += ["Equal numbers of rounds:", described, table(head, found, 1, 5)]
     plot = next((figure for figure in figures if figure.stem.startswith("score-against")), None)
     if plot:
         parts.append(f"![test score against fit time](docs/benchmarks/{plot.name})")
-    shown = run.measured_on([*IN_README, *(row[0] for row in rows)])
+    shown = run.measured_on(SAME_SCORE)
     where = " and ".join(f"{facts['cpu']}, {facts['cores']} cores" for facts in shown)
     parts.append(
         f"{where}. ≈: extrapolated from a part. "
@@ -329,7 +331,7 @@ def lead(run: Run, how: str) -> str:
 def same_score_rows(run: Run) -> list[list[str]]:
     """How long peers take to their scores, and `relabel` to the same ones."""
     rows = []
-    for workload in (*IN_README, "delicious"):
+    for workload in SAME_SCORE:
         ours = run.longest(workload, bars.RELABEL)
         found = [run.find(workload, peer) for peer in bars.BOOSTING_PEERS]
         peers = [peer for peer in found if peer and peer.complete and peer.score is not None]
