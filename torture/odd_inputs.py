@@ -514,7 +514,7 @@ def turns_into_something_else(container: Container, oddity: Oddity, kind: str, p
 def container_refusal(container: Container, place: str, kind: str) -> str | None:
     """Words with which a container is refused, whatever it holds; None if it is not."""
     if container.family == "twice":
-        return None if place == "sample_weight" else "two columns named"
+        return "two columns named"
     is_dense = place == "sample_weight" or (place in TARGETS and kind == "regressor")
     return "sparse matrix" if container.family == "sparse" and is_dense else None
 
@@ -582,7 +582,7 @@ def answer(data: Data, **parameters: Any) -> Array:
 
 
 #: Warnings that say what a caller should know and hide no loss.
-_FAIR_WARNINGS = ("feature names", "A column-vector")
+_FAIR_WARNINGS = ("feature names", "A column-vector", "Training ended with a mean loss")
 
 
 def outcome(data: Data, **parameters: Any) -> tuple[str, Any]:

@@ -128,6 +128,21 @@ def test_what_single_precision_mixes_up_is_found(n_rows):
     assert mixed_features(sparse.csr_array(table), None) == [0, 1, 2, 3]
 
 
+def test_zeros_that_are_not_stored_are_told_from_the_smallest_numbers():
+    table = np.array([[1e-150, 0.0, -1e-60], [0.0, 0.0, 0.0], [0.0, 1.0, np.nan], [2.0, 0.0, -3.0]])
+    for n_times in (1, 500):
+        rows = np.repeat(table, n_times, axis=0)
+        assert mixed_features(rows, None) == [0, 2]
+        assert mixed_features(sparse.csr_array(rows), None) == [0, 2]
+    Y = np.array([1.0, 0.0, 0.0, 0.0])
+    predictions = [
+        ManyBoostRegressor(max_iter=5, min_samples_leaf=1, random_state=0).fit(X, Y).predict(X)
+        for X in (table, sparse.csr_array(table))
+    ]
+    assert np.array_equal(*predictions)
+    assert predictions[0][0] > predictions[0][1]
+
+
 @pytest.mark.parametrize("max_bins", [2, 16, 255])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_values", [5, 200, 10_000])

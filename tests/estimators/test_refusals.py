@@ -52,7 +52,7 @@ BAD_VALUES = {
     "refit_all": ["yes", 1, None],
     "scoring": ["accurate", 3, [], ["loss", "accurate"], int],
     "max_time": [0, -1.0, float("nan"), float("inf"), "10"],
-    "warm_start": ["yes", 1, None, 0.0],
+    "warm_start": ["yes", 1, None, 0.0, np.eye(2)],
     "callbacks": [print, [3], "print", [RoundState]],
     "checkpoint": [3, "", b"run", ["run"], True, Checkpoint],
     "verbose": [-1, 3, 1.0, "1", None],

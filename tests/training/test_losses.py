@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.ensemble import HistGradientBoostingRegressor as HistGradientBoosting
-from sklearn.metrics import mean_tweedie_deviance
+from sklearn.metrics import mean_tweedie_deviance, r2_score
 
 import fitted_losses
 from manyboost import Loss, ManyBoostClassifier, ManyBoostRegressor, _core, load
@@ -72,6 +72,19 @@ def test_residuals_and_curvatures_match_finite_differences(case):
         if loss.facts.curved and case[1] != "huber":
             second = (up - 2 * here + down) / step**2
             assert second == pytest.approx(curvatures[cell], rel=2e-2, abs=2e-2)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("step", ["newton", "line_search"])
+def test_a_huber_delta_may_be_larger_than_single_precision(step):
+    Y = real_targets("huber")
+    models = [
+        ManyBoostRegressor("huber", huber_delta=delta, step=step, max_iter=100, random_state=0)
+        for delta in (2e37, 1e300)
+    ]
+    predictions = [model.fit(Y, Y).predict(Y) for model in models]
+    np.testing.assert_array_equal(*predictions)
+    assert r2_score(Y, predictions[0]) > 0.9
 
 
 def test_huber_curvature_is_one_inside_delta_and_zero_outside():

@@ -344,8 +344,9 @@ def quietly(call: Callable[[], str]) -> str:
         # What scikit-learn says of scores without two rows, or classes that are never predicted.
         for words in ("R\\^2 score", "Only one class", "Precision", "F-score", "y_pred contains"):
             warnings.filterwarnings("ignore", message=words)
-        # What fit says of parameters that make it diverge.
-        warnings.filterwarnings("ignore", message="Training ended with a mean loss")
+        # What fit says of parameters that make it diverge, and of those that change the data.
+        for words in ("Training ended with a mean loss", "Rare categories", "y lacks labels"):
+            warnings.filterwarnings("ignore", message=words)
         return call()
 
 

@@ -99,6 +99,11 @@ def _often_equal(sample: Any, n_rows: int, comm: Comm) -> Iterator[tuple[F64, ND
         by_column = sample.tocoo()
         parts = comm.gather((by_column.data, by_column.col))
         values, columns = (np.concatenate(each) for each in zip(*parts, strict=True))
+        # Single precision makes the smallest numbers zero; most zeros are not stored.
+        tiny = np.unique(columns[(_in_single(values) == 0) & (values != 0)])
+        absent = n_rows - np.bincount(columns)[tiny] if len(tiny) else tiny
+        values = np.append(values, np.zeros(absent.sum()))
+        columns = np.append(columns, np.repeat(tiny, absent))
         there = ~np.isnan(values)
         order = np.lexsort((values[there], columns[there]))
         yield values[there][order], columns[there][order].astype(np.intp)

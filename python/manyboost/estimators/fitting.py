@@ -104,6 +104,7 @@ class Fitting(Model):
     def _fit(self, given: Given) -> None:
         """Read the rows, make a plan, boost, finish."""
         began = time.monotonic()
+        params.validate(self)
         earlier = self._earlier()
         data = self._read(given, continued=earlier is not None)
         splits = self._read_splits(given, data.n_given, continued=earlier is not None)
@@ -139,8 +140,7 @@ class Fitting(Model):
         """Remember what predictions need to know about the targets."""
 
     def _read(self, given: Given, *, continued: bool) -> TrainingData:
-        """Check all arguments; return training and validation rows."""
-        params.validate(self)
+        """Check the arguments of fit; return training and validation rows."""
         given.refuse_validation_alone()
         reader = self._reader(given, continued=continued)
         how: dict[str, Any] = {"categorical": self.categorical_features, "comm": given.comm}

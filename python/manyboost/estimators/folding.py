@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from manyboost import _core
+from manyboost import _core, params
 from manyboost.arrays import F64
 from manyboost.data.features import Table, to_single
 from manyboost.estimators.fits import Fit, Given, Result, Unseen, refuse_other_outputs
@@ -207,6 +207,7 @@ class Folding(Fitting):
 
     @all_or_nothing
     def _refit(self, given: Given) -> None:
+        params.validate(self)
         trees = self._built_in_trees("refit", any_leaves=True)
         refuse_foreign(self, "refit")
         data = self._read(given, continued=True)

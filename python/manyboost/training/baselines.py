@@ -15,6 +15,7 @@ from manyboost.arrays import F64
 from manyboost.data.cells import MISSING_LABEL, TargetKind, class_numbers, missing_cells
 from manyboost.data.label_weights import label_sums
 from manyboost.data.sparse_labels import SparseLabels
+from manyboost.data.targets import LARGEST_TARGET
 from manyboost.data.weights import Weights
 from manyboost.training.custom import Loss, fill_missing, refuse_wrong_sign
 from manyboost.training.directions import Direction, Line
@@ -254,7 +255,8 @@ def _huber(facts: LossFacts, sample: Sample) -> FittedLoss:
         widest = pool.largest(np.fmax.reduce(np.abs(Y - medians), axis=0, initial=0))
         deltas = np.where(deltas > 0, deltas, np.where(widest > 0, widest, 1.0))
     else:
-        deltas = np.full(d, float(sample.huber_delta))
+        # No residual is larger; single precision ends not far above.
+        deltas = np.full(d, min(float(sample.huber_delta), 2 * LARGEST_TARGET))
     at_median = FittedLoss(facts, medians, param=deltas)
     shift = _constant_step(at_median.bind(Y, weights, pool), scale=deltas)
     return FittedLoss(facts, medians + shift, param=deltas)
