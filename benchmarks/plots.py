@@ -25,7 +25,7 @@ LOOKS: dict[str, tuple[str, str]] = {
     "sklearn-hist-per-output": ("#7b4fa3", "-"),
     "sklearn-random-forest": ("#666666", "-"),
 }
-CURVES = ("regression-20000x50x50", "mediamill", "delicious", "bibtex", "scm20d", "yeast-seq-go")
+CURVES = ("regression-20000x50x50", "mediamill", "delicious")
 MEGABYTE = 10**6
 
 

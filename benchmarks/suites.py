@@ -72,9 +72,6 @@ def full() -> list[Entry]:
     for name in ("mediamill", "delicious"):
         plan += entries(name, [RELABEL, PROJECT, MULTIOUTPUT, *PEERS], limit=600)
         plan += entries(name, [RELABEL], n_rounds=1000)
-    for name in ("bibtex", "scm20d", "yeast-seq-go"):
-        plan += entries(name, [RELABEL, PROJECT, MULTIOUTPUT, *PEERS])
-        plan += entries(name, [RELABEL], n_rounds=1000)
     return plan
 
 
