@@ -92,6 +92,7 @@ def show(lines: Lines) -> None:
 
 def build() -> None:
     """A copy of the package with an extension that counts, and the tests of the core that do."""
+    llvm_tool("llvm-cov")  # or an hour of tests is for nothing
     shutil.rmtree(FOLDER / "python", ignore_errors=True)
     shutil.rmtree(FOLDER / "data", ignore_errors=True)
     (FOLDER / "data").mkdir(parents=True)
@@ -182,15 +183,19 @@ def python_lines() -> Lines:
     }
 
 
+def llvm_tool(name: str) -> str:
+    """The path of a tool that reads what Rust's programs counted."""
+    found = next(sysroot().glob(f"lib/rustlib/*/bin/{name}"), None)
+    if found is None:
+        raise NoTool(f"{name} is not installed (rustup component add llvm-tools)")
+    return str(found)
+
+
 def rust_lines() -> Lines:
-    tools = next(sysroot().glob("lib/rustlib/*/bin/llvm-cov"), None)
-    if tools is None:
-        raise NoTool("llvm-tools are not installed (rustup component add llvm-tools)")
     merged = FOLDER / "merged.profdata"
     parts = FOLDER / "parts.txt"
     parts.write_text("\n".join(map(str, sorted((FOLDER / "data").glob("*.profraw")))))
-    profdata = tools.with_name("llvm-profdata")
-    merge = [str(profdata), "merge", "-sparse", "-f", str(parts), "-o", str(merged)]
+    merge = [llvm_tool("llvm-profdata"), "merge", "-sparse", "-f", str(parts), "-o", str(merged)]
     subprocess.run([*merge, "--failure-mode=warn"], check=True, capture_output=True)
     binaries = [FOLDER / "python" / "manyboost" / "_core.abi3.so"]
     binaries += [
@@ -199,7 +204,7 @@ def rust_lines() -> Lines:
         if path.suffix == "" and os.access(path, os.X_OK)
     ]
     objects = [part for binary in binaries[1:] for part in ("-object", str(binary))]
-    command = [str(tools), "export", "-summary-only", f"-instr-profile={merged}"]
+    command = [llvm_tool("llvm-cov"), "export", "-summary-only", f"-instr-profile={merged}"]
     found = subprocess.run(
         [*command, str(binaries[0]), *objects], check=True, capture_output=True, text=True
     )
