@@ -92,7 +92,7 @@ def show(lines: Lines) -> None:
 
 def build() -> None:
     """A copy of the package with an extension that counts, and the tests of the core that do."""
-    llvm_tool("llvm-cov")  # or an hour of tests is for nothing
+    llvm_tool("llvm-cov")  # needed at the end: look for it before the long run of tests
     shutil.rmtree(FOLDER / "python", ignore_errors=True)
     shutil.rmtree(FOLDER / "data", ignore_errors=True)
     (FOLDER / "data").mkdir(parents=True)

@@ -197,7 +197,7 @@ def miri() -> tuple[int, list[str]]:
     command = [find("cargo"), "+nightly", "miri", "test", "-p", "manyboost-core", "--lib", "--"]
     flags = "-Zmiri-disable-isolation -Zmiri-ignore-leaks"
     env = environment("miri", MIRIFLAGS=flags, MANYBOOST_SIMD="portable")
-    # It maps no files into memory.
+    # Miri does not support files that are mapped into memory.
     process = call([*command, *THREADED, "--skip", "lowlevel::map::"], env, seconds=5400)
     if "is not installed" in process.stderr or "no such command" in process.stderr:
         raise NoTool("Miri is not installed (rustup +nightly component add miri rust-src)")
